@@ -1,0 +1,177 @@
+"""python -m benchmarks: run sweeps on this machine, then report. What `make bench` calls."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from vitbench.case import DEVICES, Case
+from vitbench.record import FAULTS, read_lines
+from vitbench.refusal import Refusal
+from vitbench.run import ROOT, Plan, complete, newest, run
+from vitbench.sweep import PROFILES, select
+
+PASSES = {"smoke": 1, "quick": 3, "full": 3}
+SECONDS = {"smoke": 0.03, "quick": 0.2, "full": 0.5}  # of samples, a case and pass
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """0: all went well. 1: a case was wrong, crashed or timed out. 2: refused. 130: stopped by Ctrl-C."""
+    options = _options(arguments)
+    console = Console(stderr=options.json)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # end as cleanly as on Ctrl-C
+    try:
+        return _bench(options, console)
+    except Refusal as refusal:
+        print(f"vitbench: {refusal}", file=sys.stderr)
+        return 2
+
+
+def _bench(options: argparse.Namespace, console: Console) -> int:
+    device = _device(options.device, console)
+    asked = select(options.sweep, options.profile, device)
+    plan = Plan(
+        profile=options.profile,
+        sweeps=tuple(sorted({name for names in asked.values() for name in names})),
+        device=device,
+        passes=options.passes or PASSES[options.profile],
+        seconds=SECONDS[options.profile],
+        seed=options.seed,
+        cases=tuple(asked),
+        asked_by=tuple(tuple(names) for names in asked.values()),
+    )
+    if options.dry_run:
+        return _dry_run(plan, options.json, console)
+
+    from vitbench.measure.environment import environment
+
+    here = environment(device)
+    folder = options.run or _folder(options.results, plan, here)
+    console.print(f"{len(plan.cases)} cases x {plan.passes} passes on {here['device_name']}, into {folder}")
+    try:
+        with _Bar(console) as bar:
+            run(folder, plan, here, bar)
+    except KeyboardInterrupt:
+        console.print(f"Stopped, every record kept. Go on with: python -m benchmarks {_again(options, folder)}")
+        return 130
+    return _close(folder, options.json, console)
+
+
+def _close(folder: Path, as_json: bool, console: Console) -> int:
+    """Report, and say which cases went wrong."""
+    lines = list(read_lines(folder / "records.jsonl"))
+    faults = [line for line in lines if line["state"] in FAULTS]
+    for line in faults:
+        console.print(
+            f"{line['state']}: {line['id']}, pass {line['pass']}: {line['reason']}", style="red", markup=False
+        )
+    if as_json:
+        states = {state: sum(line["state"] == state for line in lines) for state in {line["state"] for line in lines}}
+        print(json.dumps({"run": str(folder), "states": states, "faults": [line["id"] for line in faults]}))
+    report = [sys.executable, "-m", "analysis", "report", str(folder.resolve())]
+    code = subprocess.run(report, cwd=ROOT, stdout=sys.stderr if as_json else None).returncode
+    return 1 if faults else code
+
+
+class _Bar:
+    """A progress bar with the time left; called with records there, records wanted, and what is going on."""
+
+    def __init__(self, console: Console) -> None:
+        columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+        self.progress = Progress(*columns, TextColumn("{task.description}"), console=console)
+        self.task = self.progress.add_task("starting", total=None)
+
+    def __enter__(self) -> _Bar:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.progress.stop()
+
+    def __call__(self, there: int, wanted: int, doing: str) -> None:
+        self.progress.update(self.task, completed=there, total=wanted, description=doing)
+
+
+def _folder(results: Path, plan: Plan, here: dict[str, Any]) -> Path:
+    """The newest unfinished run of this very plan in this very environment, or a new folder."""
+    name = f"{plan.profile}-{plan.device}"
+    last = newest(results, f"{name}-*")
+    if last is not None and not complete(last, plan):
+        same_plan = json.loads((last / "run.json").read_text())["plan"] == plan.to_dict()
+        if same_plan and [line["id"] for line in read_lines(last / "environment.json")] == [here["id"]]:
+            return last
+    return results / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def _dry_run(plan: Plan, as_json: bool, console: Console) -> int:
+    if as_json:
+        print(json.dumps(plan.to_dict(), indent=1))
+        return 0
+    table = Table("case", "GMACs", "asked by", title=f"{len(plan.cases)} cases x {plan.passes} passes, nothing is run")
+    for case, names in zip(plan.cases, plan.asked_by, strict=True):
+        table.add_row(case.id, _gmacs(case), ", ".join(names))
+    console.print(table)
+    return 0
+
+
+def _gmacs(case: Case) -> str:
+    return f"{case.cost().total_macs / 1e9:.3f}"
+
+
+def _device(name: str | None, console: Console) -> str:
+    if name is None:
+        name = "cuda" if _cuda() else "cpu"
+        console.print(f"device: {name} (torch sees {'a' if name == 'cuda' else 'no'} CUDA device)")
+    if name not in DEVICES:
+        raise Refusal(f"unknown device {name!r}; known: {', '.join(DEVICES)}")
+    if name == "cuda" and not _cuda():
+        raise Refusal("device 'cuda': torch sees no CUDA device here; expected cpu, or a machine that has one")
+    return name
+
+
+def _cuda() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def _again(options: argparse.Namespace, folder: Path) -> str:
+    words = ["--profile", options.profile, *(word for name in options.sweep for word in ("--sweep", name))]
+    words += ["--device", options.device] if options.device else []
+    words += ["--passes", str(options.passes)] if options.passes else []
+    return " ".join([*words, "--seed", str(options.seed), "--run", str(folder)])
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--profile", default="quick", help=f"{', '.join(PROFILES)} (default quick)")
+    parser.add_argument("--sweep", action="append", default=[], help="only this sweep; may be repeated")
+    parser.add_argument("--device", help="cpu or cuda (default: cuda if torch sees one)")
+    parser.add_argument("--run", type=Path, help="folder to begin or go on in (default: a new one under --results)")
+    parser.add_argument("--results", type=Path, default=ROOT / "results", help="where new runs go")
+    parser.add_argument("--passes", type=_positive, help="fresh processes over all cases (default by profile)")
+    parser.add_argument("--seed", type=int, default=0, help="of the order of cases")
+    parser.add_argument("--dry-run", action="store_true", help="list the cases and run nothing")
+    parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
+    return parser.parse_args(arguments)
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is not a whole number of at least 1")
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""The pytest-benchmark harness: one test a case, one record a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from vitbench import trial
+from vitbench.case import Case
+from vitbench.measure.clock import preparation, timer, warm_up
+from vitbench.record import Record
+
+LEAST_ROUNDS, MOST_ROUNDS = 5, 50
+
+
+def test_attention(case: Case, benchmark: Any, plan: dict[str, Any], keep: Callable[[Record], None]) -> None:
+    """Times the case with the benchmark fixture, set-up outside the timed region, and keeps its record."""
+
+    def time_call(call: Callable[[], Any]) -> list[float]:
+        prepare, now = preparation(case.device, call), timer(case.device)
+
+        def sample() -> float:
+            prepare()
+            start = now()
+            call()
+            return float(now() - start)
+
+        usual = warm_up(sample, most_seconds=plan["seconds"])
+        rounds = min(MOST_ROUNDS, max(LEAST_ROUNDS, int(plan["seconds"] / max(usual, 1e-9))))
+        benchmark.pedantic(call, setup=prepare, rounds=rounds)
+        return list(benchmark.stats.stats.data)
+
+    probe = plan["probe"] is None or case.id in plan["probe"]
+    record = trial.run(case, time_call, pass_=plan["pass"], probe=probe, environment=plan["environment"])
+    keep(record)
+    if record.state in ("unsupported", "out_of_memory"):
+        pytest.skip(f"{record.state}: {record.reason}")
+    assert record.state == "ok", f"{record.state}: {record.reason}"

@@ -1,0 +1,65 @@
+"""The contract of a backend: how softmax(q k^T / sqrt(d) + bias, under mask) v is executed.
+
+Torch is imported where attention runs, not here, so that backends can be listed and refused without it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, NamedTuple
+
+from vitbench.case import Case
+from vitbench.registry import Registry
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+class Workspace(NamedTuple):
+    """What attend holds above q, k, v, bias and mask.
+
+    peak_bytes: at its peak, its result included. interleaved: the result lies in memory as (B, G, N, H, d), so that
+    heads can be joined without a copy.
+    """
+
+    peak_bytes: int
+    interleaved: bool
+
+
+class Backend(ABC):
+    """One instance a member: family naive, sdpa or fused, then a dot and the member's own name."""
+
+    name: str
+    description: str  # what executes, in one line
+
+    @abstractmethod
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor | None, mask: Tensor | None) -> Tensor:
+        """q, k, v: (B, G, H, N, d); G groups (windows; 1 where attention is global), H heads.
+
+        bias: additive, broadcastable to (B, G, H, N, M). mask: bool, likewise, True = may attend.
+        Returns (B, G, H, N, d).
+        """
+
+    def unsupported(self, case: Case) -> str | None:
+        """Why the case cannot run on this backend here, in one sentence; None if it can. Never a silent fallback."""
+        return None
+
+    def wrap(self, module: nn.Module) -> nn.Module:
+        """The module as it is run: compiled, captured; by default as it is."""
+        return module
+
+    def counting(self) -> AbstractContextManager[object]:
+        """Where counters can see the program: a compiled backend turns its compiler off in here."""
+        return nullcontext()
+
+    def workspace(self, case: Case) -> Workspace | None:
+        """What attend holds in inference; None where no closed form is known."""
+        return None
+
+    @property
+    def family(self) -> str:
+        return self.name.partition(".")[0]
+
+
+backends: Registry[Backend] = Registry("backend", "vitbench.backends")

@@ -1,0 +1,1 @@
+"""How the inner attention is executed: one file per way, one instance per member."""

@@ -1,0 +1,60 @@
+"""FlexAttention, compiled: bias and mask are read inside the kernel, not merged into one tensor."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from vitbench import compiler
+from vitbench.backend import Backend, backends
+from vitbench.case import Case
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Flex(Backend):
+    name = "fused.flex"
+    description = "compiled FlexAttention; bias and mask in its score_mod (Dong et al. 2024)"
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor | None, mask: Tensor | None) -> Tensor:
+        b, g = q.shape[:2]
+        score_mod = None if bias is None and mask is None else _score_mod(g, bias, mask)
+        out: Tensor = self._compiled(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1), score_mod=score_mod)
+        return out.view(b, g, *out.shape[1:])
+
+    @cached_property
+    def _compiled(self) -> Any:
+        import torch
+        from torch.nn.attention.flex_attention import flex_attention
+
+        return torch.compile(flex_attention, dynamic=False)
+
+    def unsupported(self, case: Case) -> str | None:
+        if case.device == "cpu" and case.mode == "training":
+            return "FlexAttention has no backward on the CPU"
+        return compiler.lacking(case.device)
+
+    def counting(self) -> AbstractContextManager[object]:
+        return compiler.turned_off()
+
+
+def _score_mod(groups: int, bias: Tensor | None, mask: Tensor | None) -> Any:
+    """bias, mask: broadcastable to (B, G, H, N, M); the kernel's batch index is image x groups + group."""
+
+    def at(tensor: Tensor, entry: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        sizes = tensor.shape[:3]
+        return tensor[(entry // groups) % sizes[0], (entry % groups) % sizes[1], head % sizes[2], query, key]
+
+    def score_mod(score: Tensor, entry: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        if bias is not None:
+            score = score + at(bias, entry, head, query, key)
+        if mask is not None:
+            score = score.masked_fill(~at(mask, entry, head, query, key), float("-inf"))
+        return score
+
+    return score_mod
+
+
+backends.add(Flex())

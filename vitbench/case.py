@@ -1,0 +1,98 @@
+"""One point of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, NamedTuple
+
+from vitbench.cost import Cost
+from vitbench.operator import MODES, SCOPES, Operator, operators
+from vitbench.refusal import Refusal
+from vitbench.shape import Shape
+
+ITEMSIZE = {"float32": 4, "bfloat16": 2, "float16": 2, "float64": 8}  # bytes an element
+DEVICES = ("cpu", "cuda")
+
+
+class Tensors(NamedTuple):
+    """What one attention handles, in bytes; 0 where there is none.
+
+    entries: images x groups, a count. features: q, k, v or the result, each. scores: one score matrix of the batch.
+    mask: bool (1, G, 1, N, N). bias: (1, 1, H, N, N). merged: both as one additive mask (1, G, H, N, N).
+    strided: q, k, v are views of one projection in which entries and heads cannot be merged without a copy.
+    """
+
+    entries: int
+    features: int
+    scores: int
+    mask: int
+    bias: int
+    merged: int
+    strided: bool
+
+
+@dataclass(frozen=True)
+class Case:
+    """operator on shape, its attention executed by backend, in dtype, on device; how much, and how.
+
+    Raises Refusal for a value that no case can have.
+    """
+
+    operator: Operator
+    shape: Shape
+    backend: str
+    dtype: str = "float32"
+    device: str = "cpu"
+    scope: str = "layer"
+    mode: str = "inference"
+
+    def __post_init__(self) -> None:
+        known = {"dtype": ITEMSIZE, "device": DEVICES, "scope": SCOPES, "mode": MODES}
+        for name, values in known.items():
+            if getattr(self, name) not in values:
+                raise Refusal(f"unknown {name} {getattr(self, name)!r}; known: {', '.join(values)}")
+        if reason := self.shape.unsupported() or self.operator.unsupported(self.shape):
+            raise Refusal(reason)
+
+    @property
+    def id(self) -> str:
+        """Stable and readable; equal cases have equal ids."""
+        parts = (self.operator, self.backend, self.shape, self.dtype, self.device, self.scope, self.mode)
+        return ".".join(str(part) for part in parts)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes an element."""
+        return ITEMSIZE[self.dtype]
+
+    def cost(self) -> Cost:
+        return self.operator.cost(self.shape, self.scope, self.mode)
+
+    def tensors(self) -> Tensors:
+        """Sizes in bytes of what one attention of this case handles."""
+        shape, (groups, tokens) = self.shape, self.operator.groups(self.shape)
+        entries, pairs, masked = shape.batch * groups, tokens**2, self.operator.masked(self.shape)
+        return Tensors(
+            entries=entries,
+            features=entries * tokens * shape.dim * self.itemsize,
+            scores=entries * shape.heads * pairs * self.itemsize,
+            mask=groups * pairs if masked else 0,
+            bias=shape.heads * pairs * self.itemsize if self.operator.has_bias else 0,
+            merged=groups * shape.heads * pairs * self.itemsize if masked else 0,
+            strided=self.scope != "core" and shape.heads > 1 and entries > 1,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Flat, as it stands in a record."""
+        rest = {name: getattr(self, name) for name in ("backend", "dtype", "device", "scope", "mode")}
+        return {"operator": self.operator.name, **asdict(self.operator), **asdict(self.shape), **rest}  # type: ignore[call-overload]
+
+    @classmethod
+    def from_dict(cls, flat: Mapping[str, Any]) -> Case:
+        """The case that to_dict wrote."""
+        kind = operators[flat["operator"]]
+        parameters = {field.name: flat[field.name] for field in fields(kind)}  # type: ignore[arg-type]
+        shape = Shape(**{field.name: flat[field.name] for field in fields(Shape)})
+        rest = {name: flat[name] for name in ("backend", "dtype", "device", "scope", "mode")}
+        return cls(kind(**parameters), shape, **rest)

@@ -1,0 +1,64 @@
+"""What a case must do, whatever runs it.
+
+Exact counts of multiply-accumulates (1 MAC = 2 FLOPs) and of elements. NOT a prediction of time, and
+not what a given program does: padding to a tile, recomputation and copies are the program's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from vitbench.arithmetic import Number
+
+BACKWARD = 2  # a product C = A B has two gradients, dA = dC B^T and dB = A^T dC, each as large as C
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Counts for one whole batch.
+
+    macs: MACs by term (qkv, scores, mix, proj, mlp ...).
+    score_elements: query-key pairs over all heads and groups, as computed.
+    useful_score_elements: the pairs among them that the mask allows and that join two real tokens.
+    elementwise: output elements of softmaxes, bias additions, norms, activations and residuals; not MACs.
+    parameters: trainable weights, independent of the batch.
+    moved_elements: the fewest elements that must cross memory: inputs, parameters and outputs, once each.
+    """
+
+    macs: Mapping[str, Number] = field(default_factory=dict)
+    score_elements: Number = 0
+    useful_score_elements: Number = 0
+    elementwise: Number = 0
+    parameters: Number = 0
+    moved_elements: Number = 0
+
+    @property
+    def total_macs(self) -> Number:
+        return sum(self.macs.values())
+
+    def __add__(self, other: Cost) -> Cost:
+        """Both, one after the other. moved_elements must be set anew: what one hands on need not move."""
+        terms = [*self.macs, *(term for term in other.macs if term not in self.macs)]
+        return Cost(
+            macs={term: self.macs.get(term, 0) + other.macs.get(term, 0) for term in terms},
+            score_elements=self.score_elements + other.score_elements,
+            useful_score_elements=self.useful_score_elements + other.useful_score_elements,
+            elementwise=self.elementwise + other.elementwise,
+            parameters=self.parameters + other.parameters,
+        )
+
+    def training(self) -> Cost:
+        """Forward and backward, with gradients of every input and parameter, saved activations reused.
+
+        A fused kernel that computes the scores again in its backward does N^2 D more; that is the
+        program's choice and is named where counts are compared.
+        """
+        return Cost(
+            macs={term: (1 + BACKWARD) * macs for term, macs in self.macs.items()},
+            score_elements=self.score_elements,
+            useful_score_elements=self.useful_score_elements,
+            elementwise=2 * self.elementwise,
+            parameters=self.parameters,
+            moved_elements=2 * self.moved_elements,
+        )

@@ -1,0 +1,51 @@
+"""The contract of a counter: MACs of a running program, by operator, and what was not counted."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vitbench.registry import Registry
+
+if TYPE_CHECKING:
+    from vitbench.case import Case
+    from vitbench.program import Program
+
+
+@dataclass(frozen=True)
+class Count:
+    """operators: MACs by operator name, as this counter has them. uncounted: names of operators it has no formula for.
+
+    An operator without products (softmax, norm, copy) is no omission and is not listed.
+    """
+
+    operators: Mapping[str, int]
+    uncounted: tuple[str, ...] = ()
+
+    @property
+    def macs(self) -> int:
+        return sum(self.operators.values())
+
+
+class Counter(ABC):
+    """places: where its programs are put, "device" (the case's own) or "meta" (shapes alone, no memory, any size)."""
+
+    name: str
+    places: tuple[str, ...] = ("meta",)
+
+    @abstractmethod
+    def count(self, program: Program) -> Count:
+        """MACs of one call of the program. A program that this counter cannot follow raises Uncountable."""
+
+    def differences(self, case: Case, count: Count) -> Mapping[str, int]:
+        """Why this count differs from the closed form of the case: signed MACs by named reason, from closed forms."""
+        return {}
+
+
+class Uncountable(RuntimeError):
+    """Why a counter has no number for a program, in one sentence. Not zero: nothing was counted."""
+
+
+counters: Registry[Counter] = Registry("counter", "vitbench.counters")

@@ -1,0 +1,1 @@
+"""Ways to count the MACs of a running program; each says what it did not count."""

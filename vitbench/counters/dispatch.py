@@ -1,0 +1,91 @@
+"""Count at the dispatcher: torch's FlopCounterMode, with the formulas it lacks for attention.
+
+It sees the operators that run on the device at hand, so the count depends on which kernel torch chooses: a fused
+backward computes the scores again and is counted doing so. Compiled code is NOT seen; count with the compiler off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch._higher_order_ops.flex_attention import flex_attention as flex
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode, _FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
+
+from vitbench.aten import has_no_products
+from vitbench.case import Case
+from vitbench.counter import Count, Counter, Uncountable, counters
+from vitbench.program import Program
+
+aten = torch.ops.aten
+
+
+def _forward(q: Any, k: Any, v: Any, *_: Any, **__: Any) -> int:
+    """q (B, H, N, d) x k (B, H, M, d), then weights x v."""
+    return int(sdpa_flop_count(q, k, v))
+
+
+def _backward(grad: Any, q: Any, k: Any, v: Any, *_: Any, **__: Any) -> int:
+    """Scores again, then the gradients of weights, v, q and k: five products."""
+    return int(sdpa_backward_flop_count(grad, q, k, v))
+
+
+def _flex_forward(q: Any, k: Any, v: Any, *_: Any, **__: Any) -> int:
+    return int(sdpa_flop_count(q.shape, k.shape, v.shape))
+
+
+_flex_forward._get_raw = True  # type: ignore[attr-defined]  # FlopCounterMode's mark for formulas that take tensors
+
+FORMULAS = {  # what torch counts as 0 without a word (pytorch#195460), or cannot count at all
+    aten._scaled_dot_product_flash_attention_for_cpu: _forward,
+    aten._scaled_dot_product_flash_attention_for_cpu_backward: _backward,
+    flex: _flex_forward,
+}
+
+
+@flex.py_impl(_FlopCounterMode)  # FlopCounterMode itself raises on FlexAttention
+def _flex_under_counter(mode: Any, *args: Any, **kwargs: Any) -> Any:
+    return mode.counter._count_flops(flex, flex(*args, **kwargs), args, kwargs)
+
+
+class Dispatch(Counter):
+    name = "dispatch"
+    places = ("device", "meta")
+
+    def count(self, program: Program) -> Count:
+        counter, seen = FlopCounterMode(display=False, custom_mapping=FORMULAS), _Seen()
+        try:
+            # The inner mode, without the module tracker, whose hooks refuse gradients of inputs. It is asked first
+            # and decomposes what it can; seen gets the rest.
+            with seen, _FlopCounterMode(counter):
+                program.call()
+        except (NotImplementedError, ValueError) as error:
+            raise Uncountable(str(error).split("\n")[0]) from error
+        found = counter.get_flop_counts().get("Global", {})
+        counted = {str(operator): flops // 2 for operator, flops in found.items()}
+        unknown = {str(func) for func in seen.funcs if func not in counter.flop_registry and not has_no_products(func)}
+        return Count(counted, tuple(sorted(unknown)))
+
+    def differences(self, case: Case, count: Count) -> Mapping[str, int]:
+        fused = [name for name in count.operators if "attention" in name and name.endswith("backward")]
+        forward = case.operator.cost(case.shape, "core").macs
+        return {f"{name} computes the scores again: +N^2 D": int(forward["scores"]) for name in fused}
+
+
+class _Seen(TorchDispatchMode):
+    """The operators that reach the device."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.funcs: set[Any] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.funcs.add(getattr(func, "_overloadpacket", func))
+        return func(*args, **(kwargs or {}))
+
+
+counters.add(Dispatch())

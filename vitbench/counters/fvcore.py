@@ -1,0 +1,57 @@
+"""Count with fvcore: a jit trace of the forward pass, formulas by operator; its "flops" are MACs.
+
+It has no formula for scaled_dot_product_attention, adds 5 per LayerNorm element, and sees no backward.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+from collections.abc import Mapping
+
+import torch
+
+from vitbench.aten import has_no_products
+from vitbench.case import Case
+from vitbench.counter import Count, Counter, Uncountable, counters
+from vitbench.program import Program
+
+
+class Fvcore(Counter):
+    name = "fvcore"
+
+    def count(self, program: Program) -> Count:
+        if importlib.util.find_spec("fvcore") is None:
+            raise Uncountable("fvcore is not installed: pip install fvcore")
+        from fvcore.nn import FlopCountAnalysis
+
+        logging.getLogger("fvcore.nn.jit_analysis").setLevel(logging.ERROR)
+        analysis = FlopCountAnalysis(program.module, program.inputs)
+        try:
+            with torch.no_grad():
+                operators = {str(name): int(macs) for name, macs in analysis.by_operator().items()}
+        except RuntimeError as error:
+            raise Uncountable(f"fvcore cannot trace this: {str(error).splitlines()[0]}") from error
+        return Count(operators, tuple(sorted(filter(_may_hold_products, map(str, analysis.unsupported_ops())))))
+
+    def differences(self, case: Case, count: Count) -> Mapping[str, int]:
+        found = {}
+        forward = case.operator.cost(case.shape, case.scope)
+        if case.mode == "training":
+            found["fvcore traces the forward pass alone"] = forward.total_macs - case.cost().total_macs
+        if "aten::scaled_dot_product_attention" in count.uncounted:
+            missed = forward.macs["scores"] + forward.macs["mix"]
+            found["fvcore has no handle for scaled_dot_product_attention: -2N^2 D"] = -missed
+        if "layer_norm" in count.operators:
+            norms = 2 * case.shape.batch * case.shape.tokens * case.shape.dim  # elements of a block's two LayerNorms
+            found["fvcore counts 5 per LayerNorm element as if they were MACs"] = 5 * norms
+        return found
+
+
+def _may_hold_products(name: str) -> bool:
+    """name: as in the trace, aten::mul."""
+    namespace, _, operator = name.partition("::")
+    return namespace != "aten" or not has_no_products(getattr(torch.ops.aten, operator))
+
+
+counters.add(Fvcore())

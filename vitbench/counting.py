@@ -1,0 +1,56 @@
+"""Every counter on one case, each difference from the closed form explained or left open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from vitbench.backend import backends
+from vitbench.case import Case
+from vitbench.counter import Counter, Uncountable, counters
+from vitbench.program import build
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one counter says of one case at one place.
+
+    macs: None where it could not count, and then reason says why. differences: signed MACs by named reason.
+    """
+
+    counter: str
+    place: str
+    closed: int
+    macs: int | None
+    uncounted: tuple[str, ...]
+    differences: Mapping[str, int]
+    reason: str | None
+
+    @property
+    def unexplained(self) -> int:
+        """MACs of the count that neither the closed form nor a named difference accounts for."""
+        return 0 if self.macs is None else self.macs - self.closed - sum(self.differences.values())
+
+    @property
+    def key(self) -> str:
+        """dispatch on the device, dispatch.meta, fvcore.meta: as in a record."""
+        return self.counter if self.place == "device" else f"{self.counter}.{self.place}"
+
+
+def findings(case: Case) -> Iterator[Finding]:
+    """Each registered counter at each of its places."""
+    for counter in counters:
+        for place in counter.places:
+            yield _find(case, counter, place)
+
+
+def _find(case: Case, counter: Counter, place: str) -> Finding:
+    closed = int(case.cost().total_macs)
+    program = build(case, device="meta" if place == "meta" else None)
+    try:
+        with backends[case.backend].counting():
+            count = counter.count(program)
+    except Uncountable as error:
+        return Finding(counter.name, place, closed, None, (), {}, str(error))
+    differences = counter.differences(case, count)
+    return Finding(counter.name, place, closed, count.macs, count.uncounted, differences, None)

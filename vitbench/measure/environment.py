@@ -1,0 +1,82 @@
+"""Where a record was made: all that must be equal for two records to be of one kind."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import torch
+
+PACKAGES = ("torch", "triton", "fvcore", "numpy", "pytest-benchmark", "nvidia-ml-py")
+
+
+def environment(device: str) -> dict[str, Any]:
+    """Machine, versions and source. id is a digest of the rest; what changes while it runs is not in here."""
+    facts: dict[str, Any] = {
+        "device": device,
+        "device_name": _device_name(device),
+        "device_uuid": _device_uuid(device),
+        "cpu": _cpu_name(),
+        "cores": psutil.cpu_count(logical=False),
+        "threads": torch.get_num_threads(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "python": platform.python_version(),
+        "cuda": torch.version.cuda if device == "cuda" else None,
+        "packages": {name: _version(name) for name in PACKAGES},
+        **source(),
+    }
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    return {"id": digest[:12], **facts}
+
+
+def source() -> dict[str, Any]:
+    """The code that runs: commit, and a digest of what differs from it (None where nothing does or git is absent)."""
+    root = Path(__file__).resolve().parents[2]
+    changes = _git(root, "diff", "HEAD", "--", "vitbench", "benchmarks")
+    digest = hashlib.sha256(changes.encode()).hexdigest()[:12] if changes else None
+    return {"commit": _git(root, "rev-parse", "HEAD"), "dirty": digest}
+
+
+def load() -> float:
+    """Processes that wanted a core, mean of the last minute."""
+    return os.getloadavg()[0]
+
+
+def _git(root: Path, *words: str) -> str | None:
+    try:
+        done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _device_name(device: str) -> str:
+    return torch.cuda.get_device_name() if device == "cuda" else _cpu_name()
+
+
+def _device_uuid(device: str) -> str | None:
+    return str(torch.cuda.get_device_properties().uuid) if device == "cuda" else None
+
+
+def _cpu_name() -> str:
+    if sys.platform == "linux":
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,1 @@
+"""On paper: one file per operator; its parameters, closed-form cost and refusals."""

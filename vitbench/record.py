@@ -1,0 +1,85 @@
+"""One line of evidence, and the file of such lines that a run appends to."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vitbench.refusal import Refusal
+
+SCHEMA = 1
+STATES = ("ok", "unsupported", "out_of_memory", "wrong_result", "crashed", "timed_out", "disturbed")
+FAULTS = ("wrong_result", "crashed", "timed_out")  # a run that holds one ends non-zero
+
+
+@dataclass
+class Record:
+    """One case in one pass. SI units. What was not measured is None, never 0.
+
+    reason: one sentence unless state is ok. seconds: every sample. error: largest relative error against float64.
+    first_call_seconds: host time of the first call, compiling included. started: seconds since 1970. load: processes
+    wanting a core when it started. environment: id of a line of environment.json.
+    """
+
+    id: str
+    pass_: int
+    case: Mapping[str, Any]
+    state: str = "ok"
+    reason: str | None = None
+    cost: Mapping[str, Any] = field(default_factory=dict)
+    counts: Mapping[str, Any] | None = None
+    seconds: list[float] | None = None
+    first_call_seconds: float | None = None
+    error: float | None = None
+    peak_bytes: int | None = None
+    energy_joules: float | None = None
+    ran: list[str] | None = None
+    started: float | None = None
+    load: float | None = None
+    environment: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        line = {"schema": SCHEMA, **asdict(self)}
+        line["pass"] = line.pop("pass_")
+        return line
+
+
+def append_line(path: Path, line: Mapping[str, Any]) -> None:
+    """Append one JSON line and flush it to disk. A torn last line, left by a kill, is cut off first."""
+    with path.open("a+b") as file:
+        _cut_torn_line(file)
+        file.write(json.dumps(line, allow_nan=False).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The whole lines of a file, a torn last one left out; none if there is no file.
+
+    A line of a newer schema, or one that is no JSON, raises Refusal.
+    """
+    if not path.exists():
+        return
+    for number, text in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
+        try:
+            line = json.loads(text)
+        except ValueError:
+            raise Refusal(f"{path}:{number} is not a line of JSON; move the file away or repair the line") from None
+        if line.get("schema", SCHEMA) > SCHEMA:
+            raise Refusal(f"{path}:{number} has schema {line['schema']}; this vitbench reads up to {SCHEMA}: update it")
+        yield line
+
+
+def _cut_torn_line(file: Any) -> None:
+    size = file.seek(0, os.SEEK_END)
+    if size == 0:
+        return
+    file.seek(size - 1)
+    if file.read(1) == b"\n":
+        return
+    file.seek(0)
+    file.truncate(file.read().rfind(b"\n") + 1)

@@ -1,0 +1,119 @@
+"""From a case to its record: refuse, build, check, probe, time."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from vitbench.backend import backends
+from vitbench.case import Case
+from vitbench.check import TOLERANCE, error
+from vitbench.counting import findings
+from vitbench.measure import kernels, memory
+from vitbench.measure.environment import load
+from vitbench.peak import peak_bytes
+from vitbench.program import Program, build
+from vitbench.record import Record
+
+Time = Callable[[Callable[[], Any]], list[float]]  # the call to be timed -> seconds of every sample
+
+
+class Ended(Exception):
+    """A case that ends without a time: its state, and why in one sentence."""
+
+    def __init__(self, state: str, reason: str) -> None:
+        super().__init__(reason)
+        self.state, self.reason = state, reason
+
+
+def run(case: Case, time_call: Time, *, pass_: int = 0, probe: bool = True, environment: str | None = None) -> Record:
+    """Always a record, whatever the case does short of killing the process.
+
+    probe: also check the result, count, measure memory and name what ran, which need not be done in every pass.
+    """
+    record = Record(case.id, pass_, case.to_dict(), started=time.time(), load=load(), environment=environment)
+    record.cost = cost(case)
+    try:
+        _fill(record, case, time_call, probe)
+    except Ended as end:
+        record.state, record.reason = end.state, end.reason
+    return record
+
+
+def cost(case: Case) -> dict[str, Any]:
+    """The closed forms of a case as they stand in its record."""
+    on_paper = case.cost()
+    return {
+        "macs": {term: int(macs) for term, macs in on_paper.macs.items()},
+        "score_elements": int(on_paper.score_elements),
+        "useful_score_elements": int(on_paper.useful_score_elements),
+        "elementwise": int(on_paper.elementwise),
+        "parameters": int(on_paper.parameters),
+        "moved_bytes": int(on_paper.moved_elements * case.itemsize),
+        "peak_bytes": peak_bytes(case),
+    }
+
+
+def _fill(record: Record, case: Case, time_call: Time, probe: bool) -> None:
+    if reason := backends[case.backend].unsupported(case):
+        raise Ended("unsupported", reason)
+    _refuse_too_large(record, case)
+    torch.compiler.reset()  # or torch stops compiling after a few shapes and runs eagerly without a word
+    with _TorchErrors(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program = build(case)
+        program = Program(backends[case.backend].wrap(program.module), program.inputs, program.training)
+        start = time.perf_counter()
+        program.call()
+        _wait(case.device)
+        record.first_call_seconds = time.perf_counter() - start
+        if probe:
+            _probe(record, case, program)
+        record.seconds = time_call(program.runner())
+
+
+def _probe(record: Record, case: Case, program: Program) -> None:
+    record.error = error(case, program)
+    if not record.error <= TOLERANCE[case.dtype]:
+        off, allowed = record.error, TOLERANCE[case.dtype]
+        record.error = record.error if record.error < float("inf") else None  # JSON has no NaN
+        raise Ended("wrong_result", f"largest relative error {off:.3g} against float64; at most {allowed:g} is right")
+    record.counts = {
+        found.key: {"macs": found.macs, "uncounted": list(found.uncounted), "reason": found.reason}
+        for found in findings(case)
+    }
+    record.peak_bytes = memory.peak_bytes(program.call, case.device)
+    record.ran = kernels.ran(program.call, case.device)
+
+
+def _refuse_too_large(record: Record, case: Case) -> None:
+    needed = record.cost["moved_bytes"] + (record.cost["peak_bytes"] or 0)
+    free = memory.free_bytes(case.device)
+    if needed > free:
+        raise Ended("out_of_memory", f"needs {needed} bytes on {case.device}, {free} are free; not started")
+
+
+class _TorchErrors:
+    """Turns torch's errors for lack of memory or of a kernel into the state they mean; others become crashed."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if not isinstance(error, Exception) or isinstance(error, Ended):
+            return
+        text = str(error).strip().split("\n")[0]
+        if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in text:
+            raise Ended("out_of_memory", text) from error
+        if "No available kernel" in text or "No viable backend" in text:
+            raise Ended("unsupported", f"torch has no such kernel for this case: {text}") from error
+        raise Ended("crashed", f"{type(error).__name__}: {text}") from error
+
+
+def _wait(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
