@@ -87,7 +87,7 @@ def _worker(folder: Path, plan: Plan, pass_: int, cases: list[Case], environment
     with tempfile.TemporaryDirectory() as scratch, (folder / "worker.log").open("ab") as log:
         todo = Path(scratch) / "todo.json"
         todo.write_text(json.dumps(_todo(folder, plan, pass_, cases, environment)))
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no"]
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no", "-W", "default"]
         command += ["--benchmark-disable-gc", "--benchmark-columns=median,rounds", "--cases", str(todo), "benchmarks"]
         own: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "start_new_session": True}
         process = subprocess.Popen(command, cwd=ROOT, **own)

@@ -2,15 +2,20 @@
 
     question = "How does time grow with resolution?"
 
+    [common]                    # taken over by every grid that does not say otherwise
+    dim = 768
+    heads = 12
+    batch = 1
+
     [[grid]]
     profiles = ["quick"]
+    devices = ["cpu"]           # both, if left out
     operator = ["global", "window7-shift3"]
-    image = [224, 384]          # pixels a side; or height and width in tokens
+    backend = ["naive", "sdpa"]
+    image = [224, 384]          # pixels a side, with patch; or height and width in tokens
     patch = 16
-    dim = 768
-    ...
 
-Every key of a grid but profiles is one value or a list of values; the grid is their product.
+Every key of a grid but profiles and devices is one value or a list of values; the grid is their product.
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from vitbench.backend import backends
-from vitbench.case import Case
+from vitbench.case import DEVICES, Case
 from vitbench.operator import parse_operator
 from vitbench.refusal import Refusal
 from vitbench.shape import Shape, grid_of
@@ -31,9 +36,10 @@ from vitbench.shape import Shape, grid_of
 PROFILES = ("smoke", "quick", "full")
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks" / "sweeps"
 
+_FILTERS = ("profiles", "devices")
 _TEXTS = ("operator", "backend", "dtype", "scope", "mode")
 _NUMBERS = ("image", "patch", "height", "width", "batch", "dim", "heads", "prefix")
-_DEFAULTS = {"prefix": 0, "dtype": "float32", "scope": "layer", "mode": "inference"}
+_DEFAULTS = {"prefix": 0, "dtype": "float32", "scope": "layer", "mode": "inference", "devices": list(DEVICES)}
 
 
 @dataclass(frozen=True)
@@ -47,11 +53,11 @@ class Sweep:
 
     def cases(self, profile: str, device: str) -> list[Case]:
         """The cases of a profile on a device, each once."""
-        grids = [grid for grid in self.grids if profile in grid["profiles"]]
+        grids = [grid for grid in self.grids if profile in grid["profiles"] and device in grid["devices"]]
         return list(dict.fromkeys(case for grid in grids for case in self._product(grid, device)))
 
     def _product(self, grid: Mapping[str, Any], device: str) -> Iterator[Case]:
-        axes = {key: values for key, values in grid.items() if key != "profiles"}
+        axes = {key: values for key, values in grid.items() if key not in _FILTERS}
         for values in itertools.product(*axes.values()):
             point = dict(zip(axes, values, strict=True))
             try:
@@ -63,11 +69,11 @@ class Sweep:
 
 
 def load_sweeps(folder: Path = FOLDER) -> dict[str, Sweep]:
-    """Every sweep of the folder by name. All cases of all profiles are built once, so that nothing bad is found late."""
+    """Every sweep of the folder by name. All their cases are built once, so that nothing bad is found late."""
     sweeps = {path.stem: _read(path) for path in sorted(folder.glob("*.toml"))}
     for sweep in sweeps.values():
-        for profile in PROFILES:
-            sweep.cases(profile, "cpu")
+        for profile, device in itertools.product(PROFILES, DEVICES):
+            sweep.cases(profile, device)
     return sweeps
 
 
@@ -103,17 +109,17 @@ def _read(path: Path) -> Sweep:
         content = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Refusal(f"{path.name} is not TOML: {error}") from None
-    if unknown := sorted(set(content) - {"question", "grid"}):
-        raise Refusal(f"{path.name}: unknown key {unknown[0]!r}; known: question, grid")
+    if unknown := sorted(set(content) - {"question", "common", "grid"}):
+        raise Refusal(f"{path.name}: unknown key {unknown[0]!r}; known: question, common, grid")
     if not isinstance(content.get("question"), str) or not isinstance(content.get("grid"), list):
         raise Refusal(f"{path.name}: expected a question in quotes and at least one [[grid]]")
-    grids = tuple(_axes(path, grid) for grid in content["grid"])
+    grids = tuple(_axes(path, {**content.get("common", {}), **grid}) for grid in content["grid"])
     return Sweep(path.stem, content["question"], path, grids)
 
 
 def _axes(path: Path, grid: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Every key as a list of values, defaults filled in; a key or a value that cannot be is refused."""
-    known = ("profiles", *_TEXTS, *_NUMBERS)
+    known = (*_FILTERS, *_TEXTS, *_NUMBERS)
     if unknown := sorted(set(grid) - set(known)):
         raise Refusal(f"{path.name}: unknown key {unknown[0]!r}; known: {', '.join(known)}")
     given = {**_DEFAULTS, **grid}
@@ -132,7 +138,8 @@ def _axes(path: Path, grid: Mapping[str, Any]) -> dict[str, list[Any]]:
             raise Refusal(f"{path.name}: {key} is missing in a [[grid]]")
     if extra := sorted({"image", "patch", "height", "width"} & set(axes) - sides):
         raise Refusal(f"{path.name}: {extra[0]} is too much; expected image and patch, or height and width")
-    for profile in axes["profiles"]:
-        if profile not in PROFILES:
-            raise Refusal(f"{path.name}: unknown profile {profile!r}; known: {', '.join(PROFILES)}")
+    for key, names in (("profiles", PROFILES), ("devices", DEVICES)):
+        for value in axes[key]:
+            if value not in names:
+                raise Refusal(f"{path.name}: unknown value {value!r} in {key}; known: {', '.join(names)}")
     return axes

@@ -1,0 +1,48 @@
+# The first target of any kind builds .venv by itself, once. `make VENV= ...` uses the Python that is active and
+# installs nothing.
+VENV ?= .venv
+PROFILE ?= quick
+RESULTS ?= results
+PYTHON := $(if $(VENV),$(VENV)/bin/python,python3)
+READY := $(if $(VENV),$(VENV)/ready)
+BENCH := $(PYTHON) -m benchmarks --results $(RESULTS) $(foreach name,$(SWEEP),--sweep $(name)) \
+	$(if $(DEVICE),--device $(DEVICE)) $(if $(RUN),--run $(RUN)) $(if $(PASSES),--passes $(PASSES))
+
+.PHONY: help bench dry-run verify report test lint cuda
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+
+bench: $(READY) ## measure attention on this machine, then report (PROFILE= SWEEP= DEVICE= RUN= PASSES= RESULTS=)
+	$(BENCH) --profile $(PROFILE)
+
+dry-run: $(READY) ## list the cases that bench would run
+	$(BENCH) --profile $(PROFILE) --dry-run
+
+verify: $(READY) ## prove the counts: closed form = dispatch on meta = dispatch on the device; fvcore explained
+	$(PYTHON) -m analysis verify --profile $(PROFILE) $(foreach name,$(SWEEP),--sweep $(name)) $(if $(DEVICE),--device $(DEVICE))
+
+report: $(READY) ## write the report of a run again (RUN=, default the newest under RESULTS)
+	$(PYTHON) -m analysis report $(RUN) --results $(RESULTS)
+
+test: $(READY) ## run the tests
+	$(PYTHON) -m pytest
+
+lint: $(READY) ## ruff and mypy --strict
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
+
+cuda: $(READY) ## on a machine with CUDA: its tests, quick on the GPU, verify and report, all under RESULTS
+	$(PYTHON) -m pytest -m cuda -p no:cacheprovider
+	$(MAKE) bench PROFILE=quick DEVICE=cuda
+	$(MAKE) verify PROFILE=quick DEVICE=cuda
+
+ifneq ($(VENV),)
+$(VENV)/ready: pyproject.toml constraints.txt
+	python3 -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --constraint constraints.txt torch torchvision
+	$(VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+endif
