@@ -88,7 +88,7 @@ class _Bar:
 
     def __init__(self, console: Console) -> None:
         columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-        self.progress = Progress(*columns, TextColumn("{task.description}"), console=console)
+        self.progress = Progress(*columns, TextColumn("{task.description}"), console=console, refresh_per_second=2)
         self.task = self.progress.add_task("starting", total=None)
 
     def __enter__(self) -> _Bar:

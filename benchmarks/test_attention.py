@@ -11,6 +11,7 @@ from vitbench import trial
 from vitbench.case import Case
 from vitbench.measure.clock import preparation, timer, warm_up
 from vitbench.record import Record
+from vitbench.run import RESTART
 
 LEAST_ROUNDS, MOST_ROUNDS = 5, 50
 
@@ -37,4 +38,6 @@ def test_attention(case: Case, benchmark: Any, plan: dict[str, Any], keep: Calla
     keep(record)
     if record.state in ("unsupported", "out_of_memory"):
         pytest.skip(f"{record.state}: {record.reason}")
+    if record.state == "crashed" and case.device == "cuda":
+        pytest.exit("a CUDA error may stick to this process", returncode=RESTART)
     assert record.state == "ok", f"{record.state}: {record.reason}"

@@ -46,6 +46,8 @@ def findings(case: Case) -> Iterator[Finding]:
 
 def _find(case: Case, counter: Counter, place: str) -> Finding:
     closed = int(case.cost().total_macs)
+    if place == "device" and (reason := backends[case.backend].unsupported(case)):
+        return Finding(counter.name, place, closed, None, (), {}, f"not run: {reason}")
     program = build(case, device="meta" if place == "meta" else None)
     try:
         with backends[case.backend].counting():

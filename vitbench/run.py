@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from vitbench.case import Case
 from vitbench.record import Record, append_line, read_lines
@@ -27,7 +27,8 @@ from vitbench.refusal import Refusal
 
 ROOT = Path(__file__).resolve().parents[1]
 CASE_LIMIT = 600.0  # seconds without a record after which the case in hand is given up
-POLL = 0.1  # seconds between two looks at the records
+POLL = 0.25  # seconds between two looks at the records
+RESTART = 77  # exit code of a worker that asks for a fresh process, its case recorded
 
 Progress = Callable[[int, int, str], None]  # records there, records wanted, what is going on
 
@@ -81,35 +82,50 @@ def _missing(folder: Path, plan: Plan, pass_: int) -> list[Case]:
 
 def _worker(folder: Path, plan: Plan, pass_: int, cases: list[Case], environment: str, progress: Progress) -> None:
     """One process over the cases, in that order. If it ends early, the case in hand gets a record that says so."""
-    records = folder / "records.jsonl"
-    before = len(recorded(folder))
-    wanted = len(plan.cases) * plan.passes
+    there, wanted = len(recorded(folder)), len(plan.cases) * plan.passes
     with tempfile.TemporaryDirectory() as scratch, (folder / "worker.log").open("ab") as log:
         todo = Path(scratch) / "todo.json"
         todo.write_text(json.dumps(_todo(folder, plan, pass_, cases, environment)))
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no", "-W", "default"]
-        command += ["--benchmark-disable-gc", "--benchmark-columns=median,rounds", "--cases", str(todo), "benchmarks"]
-        own: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "start_new_session": True}
-        process = subprocess.Popen(command, cwd=ROOT, **own)
+        process = _start(todo, log)
         try:
-            silent_since, count = time.monotonic(), before
-            while process.poll() is None:
-                time.sleep(POLL)
-                now = len(recorded(folder))
-                if now > count:
-                    silent_since, count = time.monotonic(), now
-                done = min(count - before, len(cases) - 1)
-                progress(count, wanted, f"pass {pass_ + 1} of {plan.passes}: {cases[done].id}")
-                if time.monotonic() - silent_since > CASE_LIMIT:
-                    _end(process)
-                    _note(records, pass_, cases, "timed_out", f"no result within {CASE_LIMIT:g} seconds", environment)
-                    return
+            for done in _watch(process, folder / "records.jsonl"):
+                at = cases[min(done, len(cases) - 1)]
+                progress(there + done, wanted, f"pass {pass_ + 1} of {plan.passes}: {at.id}")
+        except TimeoutError as error:
+            _end(process)
+            _note(folder, pass_, cases, "timed_out", str(error), environment)
+            return
         except BaseException:
             _end(process)
             raise
-    progress(len(recorded(folder)), wanted, f"pass {pass_ + 1} of {plan.passes}")
-    if set(cases) & set(_missing(folder, plan, pass_)):
-        _note(records, pass_, cases, "crashed", _how(process.returncode, folder / "worker.log"), environment)
+    if process.returncode != RESTART and set(cases) & set(_missing(folder, plan, pass_)):
+        _note(folder, pass_, cases, "crashed", _how(process.returncode, folder / "worker.log"), environment)
+
+
+def _start(todo: Path, log: BinaryIO) -> subprocess.Popen[bytes]:
+    """pytest over the harness, in a session of its own, so that Ctrl-C reaches the supervisor alone."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no", "-W", "default"]
+    command += ["--benchmark-disable-gc", "--benchmark-columns=median,rounds", "--cases", str(todo), "benchmarks"]
+    own: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "start_new_session": True}
+    return subprocess.Popen(command, cwd=ROOT, **own)
+
+
+def _watch(process: subprocess.Popen[bytes], records: Path) -> Iterator[int]:
+    """How many lines the worker has appended so far, until it ends.
+
+    Reads new bytes alone, since the cores are being measured. Raises TimeoutError when no line came for too long.
+    """
+    size, done, since = records.stat().st_size if records.exists() else 0, 0, time.monotonic()
+    while process.poll() is None:
+        time.sleep(POLL)
+        if records.exists() and records.stat().st_size > size:
+            with records.open("rb") as file:
+                file.seek(size)
+                new = file.read()
+            size, done, since = size + len(new), done + new.count(b"\n"), time.monotonic()
+        if time.monotonic() - since > CASE_LIMIT:
+            raise TimeoutError(f"no result within {CASE_LIMIT:g} seconds")
+        yield done
 
 
 def _todo(folder: Path, plan: Plan, pass_: int, cases: list[Case], environment: str) -> dict[str, Any]:
@@ -125,12 +141,12 @@ def _todo(folder: Path, plan: Plan, pass_: int, cases: list[Case], environment: 
     }
 
 
-def _note(records: Path, pass_: int, cases: list[Case], state: str, reason: str, environment: str) -> None:
+def _note(folder: Path, pass_: int, cases: list[Case], state: str, reason: str, environment: str) -> None:
     """A record for the first of the cases that has none: it was in hand when the worker ended."""
-    done = recorded(records.parent)
+    done = recorded(folder)
     case = next(case for case in cases if (case.id, pass_) not in done)
     record = Record(case.id, pass_, case.to_dict(), state, reason, environment=environment)
-    append_line(records, record.to_dict())
+    append_line(folder / "records.jsonl", record.to_dict())
 
 
 def _how(code: int, log: Path) -> str:

@@ -1,0 +1,102 @@
+"""python -m analysis: verify the counts, or report on a run. What `make verify` and `make report` call."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from vitbench.refusal import Refusal
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """0: done. 1: a count that nothing explains. 2: refused."""
+    options = _options(arguments)
+    try:
+        code: int = options.command(options)
+    except Refusal as refusal:
+        print(f"vitbench: {refusal}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def _report(options: argparse.Namespace) -> int:
+    from analysis.load import load
+    from analysis.report import write_report
+    from vitbench.run import newest
+
+    folder = options.run or newest(options.results)
+    if folder is None:
+        raise Refusal(f"no run under {options.results}; expected one: make bench")
+    run = load(folder)
+    table = Table("question", "answer", show_lines=True, title=f"{len(run.cases)} cases, {run.plan['profile']} run")
+    for section in write_report(run):
+        if section.name not in ("cases", "environment", "glossary"):
+            table.add_row(section.title, section.sentence)
+    console = Console()
+    console.print(table)
+    console.print(f"report: {folder / 'report.html'}\n        {folder / 'report' / 'report.md'}", soft_wrap=True)
+    return 0
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from analysis.verify import distinct, verify
+    from vitbench.sweep import select
+
+    device = options.device or _device()
+    cases = distinct(select(options.sweep, options.profile, device))
+    progress = Console(stderr=True)
+    verdicts = list(track(verify(cases), "counting", total=len(cases), console=progress))
+    faults = [verdict for verdict in verdicts if verdict.fault]
+    if options.json:
+        print(json.dumps([verdict.to_dict() for verdict in verdicts], indent=1))
+    else:
+        for verdict in verdicts:
+            print("\n".join(_lines(verdict.to_dict())))
+        print(f"\n{len(verdicts)} cases: {len(verdicts) - len(faults)} explained exactly, {len(faults)} not.")
+    for verdict in faults:
+        print(f"vitbench: {verdict.case.id}: {verdict.fault}", file=sys.stderr)
+    return 1 if faults else 0
+
+
+def _lines(verdict: dict) -> list[str]:  # type: ignore[type-arg]
+    """A case: its closed form, then each counter with what it differs by."""
+    lines = [f"{verdict['id']}", f"    closed form    {verdict['closed']:>20,} MACs"]
+    for key, count in verdict["counts"].items():
+        macs = f"{count['macs']:>20,}" if count["macs"] is not None else f"{'-':>20}"
+        lines.append(f"    {key:<14} {macs}" + (f"  {count['reason']}" if count["reason"] else ""))
+        lines += [f"    {'':<14} {macs:>20,}  {reason}" for reason, macs in count["differences"].items()]
+    return [*lines, *([f"    FAULT: {verdict['fault']}"] if verdict["fault"] else [])]
+
+
+def _device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m analysis", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    report = commands.add_parser("report", help="sentences, figures and tables from a run's records")
+    report.add_argument("run", nargs="?", type=Path, help="folder of the run (default: the newest)")
+    report.add_argument("--results", type=Path, default=Path("results"), help="where runs lie")
+    report.set_defaults(command=_report)
+    check = commands.add_parser("verify", help="closed form against every counter, over all cases of the sweeps")
+    check.add_argument("--profile", default="quick")
+    check.add_argument("--sweep", action="append", default=[], help="only this sweep; may be repeated")
+    check.add_argument("--device", help="cpu or cuda (default: cuda if torch sees one)")
+    check.add_argument("--json", action="store_true")
+    check.set_defaults(command=_verify)
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

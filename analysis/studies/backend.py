@@ -1,0 +1,82 @@
+"""Which backend wins at which shape, and by what interval."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from analysis import text
+from analysis.study import Answer, Study, axes, studies
+
+SHAPE = ["operator", "batch", "height", "width", "prefix", "dim", "heads", "dtype", "scope", "mode"]
+
+
+class Backend(Study):
+    name = "backend"
+    question = "Which backend wins at which shape, and by what interval?"
+    place = 80
+
+    def answer(self, cases: pd.DataFrame) -> Answer | None:
+        asked = cases[cases["sweeps"].map(lambda sweeps: "backend" in sweeps)]
+        groups = [group for _, group in asked.groupby(SHAPE, sort=False) if group["seconds"].notna().sum() > 1]
+        if not groups:
+            return None
+        table = pd.DataFrame([_winner(group) for group in groups])
+        clear = table[table["verdict"] == "wins"]
+        wins = clear["fastest"].value_counts()
+        counted = ", ".join(f"{backend} {count}" for backend, count in wins.items()) or "none"
+        sentence = (
+            f"Of {len(table)} shapes, {len(clear)} have a clear winner ({counted}); "
+            f"in the others the first two cannot be told apart."
+        )
+        return Answer(sentence, table, _heatmap(groups))
+
+
+def _label(group: pd.DataFrame) -> str:
+    row = group.iloc[0]
+    grid = f"{row['prefix']}+" * bool(row["prefix"]) + f"{row['height']}x{row['width']}"
+    return f"{row['operator']} {grid}, D={row['dim']}, B={row['batch']}, {row['dtype']}, {row['scope']}, {row['mode']}"
+
+
+def _winner(group: pd.DataFrame) -> dict[str, object]:
+    ranked = group[group["seconds"].notna()].sort_values("seconds")
+    first, second = ranked.iloc[0], ranked.iloc[1]
+    low, high = second["low"] / first["high"], second["high"] / first["low"]
+    naive = ranked[ranked["backend"] == "naive"]
+    refused = group[group["state"] == "unsupported"]["backend"]
+    return {
+        "shape": _label(group),
+        "fastest": first["backend"],
+        "time": text.seconds(first["seconds"], first["low"], first["high"]),
+        "second": second["backend"],
+        "second over first": text.ratio(second["seconds"] / first["seconds"], low, high),
+        "verdict": "wins" if low > 1 else "not told apart",
+        "naive over first": text.ratio(naive["seconds"].iloc[0] / first["seconds"]) if len(naive) else "-",
+        "cannot run it": ", ".join(refused) or "-",
+    }
+
+
+def _heatmap(groups: list[pd.DataFrame]):  # type: ignore[no-untyped-def]
+    """Time over the fastest, a row per shape, a column per backend; what did not run is grey and says why not."""
+    backends = sorted({name for group in groups for name in group["backend"]})
+    figure, (panel,) = axes(1, max(8.0, 2.8 + 0.9 * len(backends)))
+    figure.set_size_inches(figure.get_figwidth() + 2.5, 1.2 + 0.42 * len(groups))
+    ratios = np.full((len(groups), len(backends)), np.nan)
+    for y, group in enumerate(groups):
+        for _, row in group.iterrows():
+            x = backends.index(row["backend"])
+            if pd.notna(row["seconds"]):
+                ratios[y, x] = row["seconds"] / group["seconds"].min()
+            word = text.number(ratios[y, x]) if np.isfinite(ratios[y, x]) else row["state"].replace("_", " ")
+            dark = np.isfinite(ratios[y, x]) and ratios[y, x] > 2.5
+            panel.text(x, y, word, ha="center", va="center", fontsize=7.5, color="w" if dark else "k")
+    shades = panel.imshow(np.log2(ratios), cmap="viridis_r", vmin=0, vmax=2, aspect="auto")
+    shades.cmap.set_bad("#eeeeee")
+    panel.set_xticks(range(len(backends)), backends, rotation=25, ha="right", fontsize=8)
+    panel.set_yticks(range(len(groups)), [_label(group) for group in groups], fontsize=7.5)
+    panel.grid(False)
+    panel.set_title("time over the fastest backend of the row", fontsize=9)
+    return figure
+
+
+studies.add(Backend())

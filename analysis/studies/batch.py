@@ -1,0 +1,73 @@
+"""How far a larger batch raises the throughput."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from analysis import text
+from analysis.study import Answer, Row, Study, asked_by, axes, color_of, curves, mark_x, studies
+
+NEAR = 0.95  # of the best throughput
+
+
+class Batch(Study):
+    name = "batch"
+    question = "How far does a larger batch raise the throughput?"
+    place = 70
+
+    def answer(self, cases: pd.DataFrame) -> Answer | None:
+        measured = asked_by(cases, "batch")
+        found = [(row, curve) for row, curve in curves(measured, ["batch"]) if curve["batch"].nunique() > 1]
+        if not found:
+            return None
+        figure, (panel,) = axes()
+        colors = color_of([row["backend"] for row, _ in found])
+        for row, curve in found:
+            rate = curve["images_per_second"]
+            errors = [rate - curve["batch"] / curve["high"], curve["batch"] / curve["low"] - rate]
+            label = f"{row['backend']}, {row['scope']}, {row['dtype']}, {row['mode']}"
+            panel.errorbar(
+                curve["batch"],
+                rate,
+                yerr=errors,
+                marker="o",
+                ms=4,
+                capsize=2,
+                color=colors[row["backend"]],
+                label=label,
+            )
+        panel.set(xlabel="batch, images", ylabel="images/s through one layer", ylim=(0, None))
+        mark_x(panel, measured["batch"])
+        panel.legend(fontsize=8, frameon=False)
+        table = pd.concat([_rows(row, curve) for row, curve in found], ignore_index=True)
+        return Answer(". ".join(_gain(row, curve) for row, curve in found[:3]) + ".", table, figure)
+
+
+def _gain(row: Row, curve: pd.DataFrame) -> str:
+    rate = curve["images_per_second"]
+    near = curve["batch"][rate >= NEAR * rate.max()].iloc[0]
+    best = curve["batch"].to_numpy()[rate.argmax()]
+    return (
+        f"{row['backend']} gives {text.number(rate.iloc[0])} images/s at batch {curve['batch'].iloc[0]} and "
+        f"{text.number(rate.max())} at its best, {best}; batch {near} is already within 5 % of that"
+    )
+
+
+def _rows(row: Row, curve: pd.DataFrame) -> pd.DataFrame:
+    lines = [
+        {
+            "backend": row["backend"],
+            "scope": row["scope"],
+            "dtype": row["dtype"],
+            "mode": row["mode"],
+            "batch": line["batch"],
+            "time": text.seconds(line["seconds"], line["low"], line["high"]),
+            "images/s": text.number(line["images_per_second"]),
+            "rate": text.quantity(line["macs_per_second"], "MAC/s"),
+        }
+        for _, line in curve.iterrows()
+    ]
+    return pd.DataFrame(lines)
+
+
+studies.add(Batch())

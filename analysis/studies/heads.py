@@ -1,0 +1,61 @@
+"""What more heads cost though the MACs stay the same."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from analysis import text
+from analysis.study import Answer, Row, Study, asked_by, axes, color_of, curves, mark_x, points, studies
+
+
+class Heads(Study):
+    name = "heads"
+    question = "What do more heads cost, though the MACs stay the same?"
+    place = 60
+
+    def answer(self, cases: pd.DataFrame) -> Answer | None:
+        measured = asked_by(cases, "heads")
+        found = [(row, curve) for row, curve in curves(measured, ["heads"]) if curve["heads"].nunique() > 1]
+        if not found:
+            return None
+        figure, (panel,) = axes()
+        colors = color_of([row["backend"] for row, _ in found])
+        for row, curve in found:
+            points(panel, curve["heads"], curve, f"{row['backend']}, {row['scope']}", colors[row["backend"]], 1e3)
+        panel.set(xlabel="heads H (head_dim = D / H)", ylabel="ms", ylim=(0, None))
+        mark_x(panel, measured["heads"])
+        panel.legend(fontsize=8, frameon=False)
+        first = found[0][0]
+        panel.set_title(f"N={first['tokens']}, D={first['dim']}, B={first['batch']}, {first['dtype']}", fontsize=9)
+        table = pd.concat([_rows(row, curve) for row, curve in found], ignore_index=True)
+        each = "; ".join(_most(row, curve) for row, curve in found[:4])
+        macs = text.quantity(float(first["macs"]), "MAC")
+        return Answer(f"At the same {macs}, from the fewest heads to the most: {each}.", table, figure)
+
+
+def _most(row: Row, curve: pd.DataFrame) -> str:
+    first, last = curve.iloc[0], curve.iloc[-1]
+    times = text.ratio(last["seconds"] / first["seconds"], last["low"] / first["high"], last["high"] / first["low"])
+    return f"{row['backend']} takes {times} the time with {last['heads']} heads that it takes with {first['heads']}"
+
+
+def _rows(row: Row, curve: pd.DataFrame) -> pd.DataFrame:
+    best = curve.sort_values("seconds").iloc[0]
+    lines = [
+        {
+            "backend": row["backend"],
+            "scope": row["scope"],
+            "dtype": row["dtype"],
+            "heads": line["heads"],
+            "head_dim": line["dim"] // line["heads"],
+            "score elements": f"{line['score_elements']:,}",
+            "time": text.seconds(line["seconds"], line["low"], line["high"]),
+            "over its best": text.ratio(line["seconds"] / best["seconds"]),
+            "peak memory": text.quantity(line["peak_bytes"], "B"),
+        }
+        for _, line in curve.iterrows()
+    ]
+    return pd.DataFrame(lines)
+
+
+studies.add(Heads())

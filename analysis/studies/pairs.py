@@ -1,0 +1,98 @@
+"""Which share the pair terms have, and where they overtake the projections."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from analysis import text
+from analysis.study import Answer, Row, Study, asked_by, axes, color_of, curves, mark_x, studies
+
+SIDES = ("height", "width")
+
+
+class Pairs(Study):
+    name = "pairs"
+    question = "Which share do the pair terms (scores, mix) have, and where do they overtake the projections?"
+    place = 20
+
+    def answer(self, cases: pd.DataFrame) -> Answer | None:
+        found = [pair for pair in map(_with_core(cases), _global_layers(cases)) if pair is not None]
+        if not found:
+            return None
+        rows = [row for row, _ in found]
+        colors = color_of([row["backend"] for row in rows])
+        figure, (panel,) = axes()
+        macs = found[0][1]
+        panel.plot(macs["tokens"], macs["macs_share"], "k--", label="of the MACs")
+        for row, curve in found:
+            label = f"of the seconds, {row['backend']}" + ("" if len(set(rows_key(rows))) == 1 else f", {row['dtype']}")
+            panel.plot(curve["tokens"], curve["share"], marker="o", ms=4, color=colors[row["backend"]], label=label)
+        crossing = 2 * int(rows[0]["dim"])
+        panel.axvline(crossing, color="k", lw=0.8, ls=":")
+        panel.text(crossing * 1.02, 0.02, f"N = 2D = {crossing}", fontsize=8)
+        mark_x(panel, [size for _, curve in found for size in curve["tokens"]])
+        panel.set(ylim=(0, 1), xlabel="tokens N", ylabel="share of the pair terms in the layer")
+        panel.legend(fontsize=8, frameon=False)
+        table = pd.DataFrame([_crossings(row, curve) for row, curve in found])
+        where = "; ".join(f"{line['backend']}: {line['half of the seconds at N']}" for line in table.to_dict("records"))
+        sentence = (
+            f"In MACs the pair terms overtake the projections at N = 2D = {crossing}; "
+            f"in seconds the core takes half of the layer's time at N of {where}."
+        )
+        return Answer(sentence, table, figure)
+
+
+def rows_key(rows: list[Row]) -> list[tuple[str, str]]:
+    return [(row["dtype"], row["mode"]) for row in rows]
+
+
+def _global_layers(cases: pd.DataFrame) -> list[tuple[Row, pd.DataFrame]]:
+    layers = asked_by(cases, "resolution", scope="layer", operator="global")
+    return [(row, curve) for row, curve in curves(layers, SIDES) if curve["tokens"].nunique() > 1]
+
+
+def _with_core(cases: pd.DataFrame):  # type: ignore[no-untyped-def]
+    cores = asked_by(cases, "resolution", scope="core", operator="global")
+    same = ["backend", "batch", "height", "width", "prefix", "dim", "heads", "dtype", "mode"]
+
+    def join(pair: tuple[Row, pd.DataFrame]) -> tuple[Row, pd.DataFrame] | None:
+        row, layer = pair
+        both = layer.merge(cores[[*same, "seconds"]], on=same, suffixes=("", "_core"))
+        if both["tokens"].nunique() < 2:
+            return None
+        both["share"] = both["seconds_core"] / both["seconds"]
+        both["macs_share"] = both["pair_macs"] / both["macs"]
+        return row, both
+
+    return join
+
+
+def _crossings(row: Row, curve: pd.DataFrame) -> dict[str, object]:
+    first, last = curve.iloc[0], curve.iloc[-1]
+    return {
+        "backend": row["backend"],
+        "shape": f"D={row['dim']}, H={row['heads']}, B={row['batch']}, {row['dtype']}, {row['mode']}",
+        "half of the MACs at N": text.number(2 * row["dim"], 4),
+        "half of the seconds at N": _half(curve),
+        f"share of MACs, N = {first['tokens']}": f"{first['macs_share']:.1%}",
+        f"share of seconds, N = {first['tokens']}": f"{first['share']:.1%}",
+        f"share of MACs, N = {last['tokens']}": f"{last['macs_share']:.1%}",
+        f"share of seconds, N = {last['tokens']}": f"{last['share']:.1%}",
+    }
+
+
+def _half(curve: pd.DataFrame) -> str:
+    """Where the share of the seconds reaches one half, between the sizes that enclose it (N on a log scale)."""
+    share, tokens = curve["share"].to_numpy(float), np.log(curve["tokens"].to_numpy(float))
+    above = np.flatnonzero(share >= 0.5)
+    if not len(above):
+        return f"more than {curve['tokens'].iloc[-1]}"
+    n = int(above[0])
+    if n == 0:
+        return f"less than {curve['tokens'].iloc[0]}"
+    at = np.interp(0.5, share[n - 1 : n + 1], tokens[n - 1 : n + 1])
+    return text.number(float(np.exp(at)), 3)
+
+
+studies.add(Pairs())

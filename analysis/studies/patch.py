@@ -1,0 +1,66 @@
+"""What halving the patch costs."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from analysis import text
+from analysis.study import Answer, Row, Study, asked_by, axes, color_of, curves, mark_x, points, studies
+
+SIDES = ("height", "width")
+
+
+class Patch(Study):
+    name = "patch"
+    question = "What does halving the patch cost?"
+    place = 40
+
+    def answer(self, cases: pd.DataFrame) -> Answer | None:
+        found = [(row, curve) for row, curve in curves(asked_by(cases, "patch", scope="layer"), SIDES)]
+        steps = [step for row, curve in found for step in _halvings(row, curve)]
+        if not steps:
+            return None
+        table = pd.DataFrame(steps)
+        figure, (panel,) = axes()
+        colors = color_of([row["backend"] for row, _ in found])
+        for row, curve in found:
+            label = f"{row['backend']}, B={row['batch']}, {row['dtype']}, {row['mode']}"
+            points(panel, curve["height"], curve, label, colors[row["backend"]], 1e3)
+        panel.set(yscale="log", xlabel="tokens along a side of the grid (image / patch)", ylabel="ms a layer")
+        mark_x(panel, pd.concat([curve["height"] for _, curve in found]))
+        panel.legend(fontsize=8, frameon=False)
+        last = steps[-1]
+        sentence = (
+            f"Halving the patch makes 4 times the grid tokens and 16 times the score entries (a little less with CLS); "
+            f"from a grid of {last['grid']} it costs {last['MACs']} the MACs "
+            f"and {last['time']} the time with {last['backend']}."
+        )
+        return Answer(sentence, table, figure)
+
+
+def _halvings(row: Row, curve: pd.DataFrame) -> list[dict[str, object]]:
+    by_side = {int(line["height"]): line for _, line in curve.iterrows()}
+    found = []
+    for side, before in by_side.items():
+        after = by_side.get(2 * side)
+        if after is None:
+            continue
+        peaks = after["peak_bytes"] / before["peak_bytes"]  # NaN where one was not measured
+        found.append(
+            {
+                "backend": row["backend"],
+                "shape": f"D={row['dim']}, H={row['heads']}, B={row['batch']}, {row['dtype']}, {row['mode']}",
+                "grid": f"{side}x{side} to {2 * side}x{2 * side}",
+                "tokens": text.ratio(after["tokens"] / before["tokens"]),
+                "score entries": text.ratio(after["score_elements"] / before["score_elements"]),
+                "MACs": text.ratio(after["macs"] / before["macs"]),
+                "time": text.ratio(
+                    after["seconds"] / before["seconds"], after["low"] / before["high"], after["high"] / before["low"]
+                ),
+                "peak memory": "-" if pd.isna(peaks) else text.ratio(peaks),
+            }
+        )
+    return found
+
+
+studies.add(Patch())

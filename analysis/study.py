@@ -1,0 +1,109 @@
+"""The contract of a study: one question answered from records by a sentence, a table and a figure."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from vitbench.registry import Registry
+
+Row = Any  # a pandas Series with the columns of analysis.load.COLUMNS; its stubs cannot know their types
+Column = Any
+
+
+@dataclass(frozen=True)
+class Answer:
+    """sentence: the finding, with its figures. table: cells as people read them. figure: one, with axes named."""
+
+    sentence: str
+    table: pd.DataFrame
+    figure: Figure
+
+
+class Study(ABC):
+    """One file in analysis/studies/."""
+
+    name: str
+    question: str
+    place: int = 100  # among the report's sections, lowest first
+
+    @abstractmethod
+    def answer(self, cases: pd.DataFrame) -> Answer | None:
+        """cases: the columns of analysis.load.COLUMNS. None where they do not hold what the question needs."""
+
+
+studies: Registry[Study] = Registry("study", "analysis.studies")
+
+
+def asked_by(cases: pd.DataFrame, sweep: str, **fixed: str) -> pd.DataFrame:
+    """The measured cases of a sweep whose columns have the fixed values."""
+    keep = cases["sweeps"].map(lambda sweeps: sweep in sweeps) & cases["seconds"].notna()
+    for column, value in fixed.items():
+        keep &= cases[column] == value
+    return cases[keep]
+
+
+def setting(row: Row) -> str:
+    """What is the same along a curve, in words."""
+    return f"{row['operator']}, D={row['dim']}, H={row['heads']}, B={row['batch']}, {row['dtype']}, {row['mode']}"
+
+
+def curves(cases: pd.DataFrame, along: Sequence[str]) -> Iterator[tuple[Row, pd.DataFrame]]:
+    """Groups of cases that differ in the columns along alone, sorted by them: first row, all rows."""
+    fixed = ["operator", "backend", "batch", "height", "width", "prefix", "dim", "heads", "dtype", "scope", "mode"]
+    by = [name for name in fixed if name not in along]
+    for _, group in cases.groupby(by, sort=False):
+        ordered = group.sort_values(list(along))
+        yield ordered.iloc[0], ordered
+
+
+def axes(columns: int = 1, width: float = 6.4) -> tuple[Figure, list[Axes]]:
+    """A figure with that many panels side by side, frames light."""
+    figure = Figure(figsize=(width * columns, 4.2), dpi=110, layout="constrained")
+    panels = list(figure.subplots(1, columns, squeeze=False)[0])
+    for panel in panels:
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.grid(True, which="major", alpha=0.25)
+    return figure, panels
+
+
+def points(panel: Axes, x: Column, curve: pd.DataFrame, label: str, color: str, scale: float = 1.0) -> None:
+    """Times with their intervals, times scale."""
+    errors = [(curve["seconds"] - curve["low"]) * scale, (curve["high"] - curve["seconds"]) * scale]
+    panel.errorbar(
+        x, curve["seconds"] * scale, yerr=errors, label=label, color=color, marker="o", ms=4, capsize=2, lw=1.4
+    )
+
+
+def color_of(names: Sequence[str]) -> dict[str, str]:
+    """A colour for each distinct name, in order of first appearance, safe for most colour-blind readers."""
+    palette = (
+        "#0072b2",
+        "#d55e00",
+        "#009e73",
+        "#cc79a7",
+        "#e69f00",
+        "#56b4e9",
+        "#7f3c8d",
+        "#666666",
+        "#a6761d",
+        "#1b1b1b",
+    )
+    return {name: palette[n % len(palette)] for n, name in enumerate(dict.fromkeys(names))}
+
+
+def mark_x(panel: Axes, values: Column) -> None:
+    """A logarithmic x axis with its marks at the values measured, as far as they do not crowd."""
+    distinct = sorted({int(value) for value in values})
+    kept = [
+        value for n, value in enumerate(distinct) if n == 0 or value >= 1.15 * distinct[n - 1] or n == len(distinct) - 1
+    ]
+    panel.set_xscale("log")
+    panel.set_xticks(kept, [str(value) for value in kept], fontsize=8)
+    panel.minorticks_off()

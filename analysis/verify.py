@@ -1,0 +1,52 @@
+"""Prove the counts: over every distinct case, closed form = dispatch on meta = dispatch on the device, exactly.
+
+fvcore agrees too, or differs by exactly what is named. A difference that nothing names is a fault, and so is a case
+that no counter could count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from vitbench.case import Case
+from vitbench.counting import Finding, findings
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """All that was counted of one case."""
+
+    case: Case
+    findings: tuple[Finding, ...]
+
+    @property
+    def fault(self) -> str | None:
+        """What is wrong, in one sentence; None where every count is explained."""
+        for found in self.findings:
+            if found.unexplained:
+                return f"{found.key}: {found.unexplained:+,} MACs that nothing explains"
+            if found.uncounted and not found.differences:
+                return f"{found.key} did not count {', '.join(found.uncounted)}, and no difference is named for it"
+        if all(found.macs is None for found in self.findings):
+            return "no counter could count it"
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        counts = {
+            found.key: {"macs": found.macs, "differences": dict(found.differences), "reason": found.reason}
+            for found in self.findings
+        }
+        return {"id": self.case.id, "closed": self.findings[0].closed, "counts": counts, "fault": self.fault}
+
+
+def distinct(cases: Iterable[Case]) -> list[Case]:
+    """Cases whose counts can differ: a dtype changes no count."""
+    return list({replace(case, dtype="float32"): case for case in cases}.values())
+
+
+def verify(cases: Iterable[Case]) -> Iterator[Verdict]:
+    """One verdict a case; counting on the device runs the case once."""
+    for case in cases:
+        yield Verdict(case, tuple(findings(case)))
