@@ -41,9 +41,15 @@ class Study(ABC):
 studies: Registry[Study] = Registry("study", "analysis.studies")
 
 
+def of_sweep(cases: pd.DataFrame, sweep: str) -> pd.DataFrame:
+    """The cases that a sweep asked for, measured or not."""
+    return cases[pd.Series([sweep in sweeps for sweeps in cases["sweeps"]], index=cases.index, dtype=bool)]
+
+
 def asked_by(cases: pd.DataFrame, sweep: str, **fixed: str) -> pd.DataFrame:
     """The measured cases of a sweep whose columns have the fixed values."""
-    keep = cases["sweeps"].map(lambda sweeps: sweep in sweeps) & cases["seconds"].notna()
+    cases = of_sweep(cases, sweep)
+    keep = cases["seconds"].notna()
     for column, value in fixed.items():
         keep &= cases[column] == value
     return cases[keep]

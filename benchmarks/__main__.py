@@ -57,12 +57,16 @@ def _bench(options: argparse.Namespace, console: Console) -> int:
 
     here = environment(device)
     folder = options.run or _folder(options.results, plan, here)
-    console.print(f"{len(plan.cases)} cases x {plan.passes} passes on {here['device_name']}, into {folder}")
+    console.print(
+        f"{len(plan.cases)} cases x {plan.passes} passes on {here['device_name']}, into {folder}", soft_wrap=True
+    )
     try:
         with _Bar(console) as bar:
             run(folder, plan, here, bar)
     except KeyboardInterrupt:
-        console.print(f"Stopped, every record kept. Go on with: python -m benchmarks {_again(options, folder)}")
+        console.print(
+            f"Stopped, every record kept. Go on with: python -m benchmarks {_again(options, folder)}", soft_wrap=True
+        )
         return 130
     return _close(folder, options.json, console)
 

@@ -10,9 +10,9 @@ import torch
 # not a view may hold products; counters name it as uncounted, so that a new operator is never passed over in silence.
 NO_PRODUCTS = {
     "_safe_softmax", "_softmax", "_softmax_backward_data", "softmax", "native_layer_norm", "native_layer_norm_backward",
-    "sum", "amax", "any", "all", "max", "logsumexp", "index", "index_put", "_index_put_impl_", "index_select",
-    "embedding", "embedding_dense_backward", "new_zeros", "new_empty_strided", "empty", "empty_like",
-    "empty_strided", "zeros", "zeros_like", "ones_like", "full_like", "new_full", "scalar_tensor", "arange",
+    "sum", "amax", "any", "all", "max", "logsumexp", "index", "index_put", "index_put_", "_index_put_impl_",
+    "index_select", "sort", "embedding", "embedding_dense_backward", "ones", "new_ones", "new_zeros",
+    "new_empty_strided", "empty", "empty_like", "empty_strided", "zeros", "zeros_like", "ones_like", "full_like", "new_full", "scalar_tensor", "arange",
     "copy_", "clone", "_to_copy", "constant_pad_nd", "pad", "roll", "cat", "stack", "select_backward",
     "slice_backward", "fill_", "zero_", "_unsafe_view", "_local_scalar_dense", "lift_fresh",
 }  # fmt: skip

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from matplotlib import colormaps
+from matplotlib.figure import Figure
 
 from analysis import text
-from analysis.study import Answer, Study, axes, studies
+from analysis.study import Answer, Study, axes, of_sweep, studies
 
 SHAPE = ["operator", "batch", "height", "width", "prefix", "dim", "heads", "dtype", "scope", "mode"]
 
@@ -17,7 +19,7 @@ class Backend(Study):
     place = 80
 
     def answer(self, cases: pd.DataFrame) -> Answer | None:
-        asked = cases[cases["sweeps"].map(lambda sweeps: "backend" in sweeps)]
+        asked = of_sweep(cases, "backend")
         groups = [group for _, group in asked.groupby(SHAPE, sort=False) if group["seconds"].notna().sum() > 1]
         if not groups:
             return None
@@ -56,7 +58,7 @@ def _winner(group: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def _heatmap(groups: list[pd.DataFrame]):  # type: ignore[no-untyped-def]
+def _heatmap(groups: list[pd.DataFrame]) -> Figure:
     """Time over the fastest, a row per shape, a column per backend; what did not run is grey and says why not."""
     backends = sorted({name for group in groups for name in group["backend"]})
     figure, (panel,) = axes(1, max(8.0, 2.8 + 0.9 * len(backends)))
@@ -70,8 +72,9 @@ def _heatmap(groups: list[pd.DataFrame]):  # type: ignore[no-untyped-def]
             word = text.number(ratios[y, x]) if np.isfinite(ratios[y, x]) else row["state"].replace("_", " ")
             dark = np.isfinite(ratios[y, x]) and ratios[y, x] > 2.5
             panel.text(x, y, word, ha="center", va="center", fontsize=7.5, color="w" if dark else "k")
-    shades = panel.imshow(np.log2(ratios), cmap="viridis_r", vmin=0, vmax=2, aspect="auto")
-    shades.cmap.set_bad("#eeeeee")
+    panel.imshow(
+        np.log2(ratios), cmap=colormaps["viridis_r"].with_extremes(bad="#eeeeee"), vmin=0, vmax=2, aspect="auto"
+    )
     panel.set_xticks(range(len(backends)), backends, rotation=25, ha="right", fontsize=8)
     panel.set_yticks(range(len(groups)), [_label(group) for group in groups], fontsize=7.5)
     panel.grid(False)

@@ -17,24 +17,24 @@ class Pairs(Study):
     place = 20
 
     def answer(self, cases: pd.DataFrame) -> Answer | None:
-        found = [pair for pair in map(_with_core(cases), _global_layers(cases)) if pair is not None]
+        cores = asked_by(cases, "resolution", scope="core", operator="global")
+        layers = asked_by(cases, "resolution", scope="layer", operator="global")
+        found = [(row, both) for row, curve in curves(layers, SIDES) if len(both := _with_core(curve, cores)) > 1]
         if not found:
             return None
-        rows = [row for row, _ in found]
-        colors = color_of([row["backend"] for row in rows])
+        colors = color_of([row["backend"] for row, _ in found])
         figure, (panel,) = axes()
-        macs = found[0][1]
-        panel.plot(macs["tokens"], macs["macs_share"], "k--", label="of the MACs")
-        for row, curve in found:
-            label = f"of the seconds, {row['backend']}" + ("" if len(set(rows_key(rows))) == 1 else f", {row['dtype']}")
-            panel.plot(curve["tokens"], curve["share"], marker="o", ms=4, color=colors[row["backend"]], label=label)
-        crossing = 2 * int(rows[0]["dim"])
+        panel.plot(found[0][1]["tokens"], found[0][1]["macs_share"], "k--", label="of the MACs")
+        for row, both in found:
+            label = f"of the seconds, {row['backend']}, {row['dtype']}, {row['mode']}"
+            panel.plot(both["tokens"], both["share"], marker="o", ms=4, color=colors[row["backend"]], label=label)
+        crossing = 2 * int(found[0][0]["dim"])
         panel.axvline(crossing, color="k", lw=0.8, ls=":")
         panel.text(crossing * 1.02, 0.02, f"N = 2D = {crossing}", fontsize=8)
-        mark_x(panel, [size for _, curve in found for size in curve["tokens"]])
+        mark_x(panel, [size for _, both in found for size in both["tokens"]])
         panel.set(ylim=(0, 1), xlabel="tokens N", ylabel="share of the pair terms in the layer")
         panel.legend(fontsize=8, frameon=False)
-        table = pd.DataFrame([_crossings(row, curve) for row, curve in found])
+        table = pd.DataFrame([_crossings(row, both) for row, both in found])
         where = "; ".join(f"{line['backend']}: {line['half of the seconds at N']}" for line in table.to_dict("records"))
         sentence = (
             f"In MACs the pair terms overtake the projections at N = 2D = {crossing}; "
@@ -43,29 +43,11 @@ class Pairs(Study):
         return Answer(sentence, table, figure)
 
 
-def rows_key(rows: list[Row]) -> list[tuple[str, str]]:
-    return [(row["dtype"], row["mode"]) for row in rows]
-
-
-def _global_layers(cases: pd.DataFrame) -> list[tuple[Row, pd.DataFrame]]:
-    layers = asked_by(cases, "resolution", scope="layer", operator="global")
-    return [(row, curve) for row, curve in curves(layers, SIDES) if curve["tokens"].nunique() > 1]
-
-
-def _with_core(cases: pd.DataFrame):  # type: ignore[no-untyped-def]
-    cores = asked_by(cases, "resolution", scope="core", operator="global")
+def _with_core(curve: pd.DataFrame, cores: pd.DataFrame) -> pd.DataFrame:
+    """The layers whose core was measured too, with the share of the pair terms in seconds and in MACs."""
     same = ["backend", "batch", "height", "width", "prefix", "dim", "heads", "dtype", "mode"]
-
-    def join(pair: tuple[Row, pd.DataFrame]) -> tuple[Row, pd.DataFrame] | None:
-        row, layer = pair
-        both = layer.merge(cores[[*same, "seconds"]], on=same, suffixes=("", "_core"))
-        if both["tokens"].nunique() < 2:
-            return None
-        both["share"] = both["seconds_core"] / both["seconds"]
-        both["macs_share"] = both["pair_macs"] / both["macs"]
-        return row, both
-
-    return join
+    both = curve.merge(cores[[*same, "seconds"]], on=same, suffixes=("", "_core"))
+    return both.assign(share=both["seconds_core"] / both["seconds"], macs_share=both["pair_macs"] / both["macs"])
 
 
 def _crossings(row: Row, curve: pd.DataFrame) -> dict[str, object]:

@@ -1,0 +1,49 @@
+"""Estimates and their intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from analysis import text
+from analysis.interval import estimate
+
+
+def test_the_estimate_is_the_median_of_the_passes_medians() -> None:
+    middle, low, high = estimate([[1.0, 1.0, 9.0], [2.0, 2.0, 2.0], [3.0, 30.0, 3.0]])
+    assert middle == 2.0
+    assert low <= 2.0 <= high
+
+
+def test_one_odd_process_widens_the_interval_though_its_samples_agree() -> None:
+    quiet = estimate([[1.0] * 50, [1.01] * 50, [1.02] * 50])
+    odd = estimate([[1.0] * 50, [1.01] * 50, [1.5] * 50])
+    assert odd[2] - odd[1] > 5 * (quiet[2] - quiet[1])
+
+
+def test_intervals_of_many_passes_hold_the_true_median_about_as_often_as_they_say() -> None:
+    draw = np.random.default_rng(1)
+    held = 0
+    for trial in range(200):
+        passes = [draw.normal(10 + draw.normal(0, 0.5), 0.1, 20).tolist() for _ in range(12)]
+        _, low, high = estimate(passes, seed=trial)
+        held += low <= 10 <= high
+    assert 0.88 <= held / 200 <= 0.99
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "words"),
+    [
+        (0.0123, "s", "12.3 ms"),
+        (50_430_000, "B", "50.4 MB"),
+        (999.6e9, "MAC", "1,000 GMAC"),
+        (None, "B", "-"),
+        (0, "B", "0 B"),
+    ],
+)
+def test_quantities_read_as_people_write_them(value: float | None, unit: str, words: str) -> None:
+    assert text.quantity(value, unit) == words
+
+
+def test_a_time_and_its_interval_share_a_unit() -> None:
+    assert text.seconds(0.00101, 0.00098, 0.00112) == "1.01 ms (0.980 to 1.12)"
