@@ -97,3 +97,9 @@ def test_three_passes_settle_and_fewer_do_not(copy: Path) -> None:
     cases = load(copy).cases
     assert cases.query("backend == 'sdpa'")["settled"].all()
     assert not cases.query("backend == 'naive'")["settled"].any()
+
+
+def test_the_column_dictionary_is_true() -> None:
+    text = (ROOT / "results" / "README.md").read_text()
+    listed = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", text, flags=re.MULTILINE))
+    assert listed == COLUMNS

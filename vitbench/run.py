@@ -177,7 +177,7 @@ def _agree(folder: Path, plan: Plan, environment: dict[str, Any]) -> None:
             differing = [key for key in environment if key != "id" and line.get(key) != environment[key]]
             raise Refusal(f"{folder} was made elsewhere ({', '.join(differing)} differ); expected a new folder")
     if not asked.exists():
-        content = {"schema": 1, "plan": plan.to_dict(), "argv": sys.argv, "started": time.time()}
+        content = {"schema": 1, "plan": plan.to_dict(), "argv": sys.argv[1:], "started": time.time()}
         asked.write_text(json.dumps(content, indent=1) + "\n")
     if not described.exists():
         append_line(described, environment)

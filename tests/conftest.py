@@ -1,0 +1,35 @@
+"""Which tests run here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        return
+    for item in items:
+        if item.get_closest_marker("cuda"):
+            item.add_marker(pytest.mark.skip(reason="torch sees no CUDA device here"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> None:
+    """On tiny tensors threads only wait for one another, and for whoever else uses the cores."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def fresh_compiler() -> Iterator[None]:
+    """Torch stops compiling after a few shapes of one function and runs it eagerly; so forget them."""
+    import torch
+
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()

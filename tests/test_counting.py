@@ -1,0 +1,153 @@
+"""Each counter on each case: exact, or every MAC of the difference has a name."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+import torch
+from examples import cases, compiles, supported
+from torch import nn
+
+from vitbench.backend import backends
+from vitbench.case import Case
+from vitbench.counter import Uncountable, counters
+from vitbench.counting import Finding, findings
+from vitbench.operators.global_ import Global
+from vitbench.operators.window import Window
+from vitbench.program import Program
+from vitbench.shape import Shape
+
+SUPPORTED = [case for case in cases(dtypes=("float32",)) if supported(case)]
+SHAPE = Shape(2, 5, 4, 32, 2)
+needs_fvcore = pytest.mark.skipif(importlib.util.find_spec("fvcore") is None, reason="fvcore is not installed")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning"),  # fvcore traces
+    pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning"),
+    pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile:UserWarning"),
+]
+
+
+def found(case: Case) -> dict[str, Finding]:
+    return {finding.key: finding for finding in findings(case)}
+
+
+@pytest.mark.usefixtures("fresh_compiler")
+@pytest.mark.parametrize("case", SUPPORTED, ids=lambda case: case.id)
+def test_every_difference_from_the_closed_form_is_explained(case: Case) -> None:
+    for finding in findings(case):
+        assert finding.closed == case.cost().total_macs
+        assert finding.unexplained == 0, finding
+        assert finding.macs is not None or finding.reason, finding
+
+
+@pytest.mark.usefixtures("fresh_compiler")
+@pytest.mark.parametrize("case", SUPPORTED, ids=lambda case: case.id)
+def test_dispatch_on_meta_is_the_closed_form(case: Case) -> None:
+    finding = found(case)["dispatch.meta"]
+    if finding.macs is None:  # a higher-order operator of torch's may refuse meta tensors, and says so
+        assert compiles(backends[case.backend])
+        assert finding.reason is not None and "meta" in finding.reason
+        return
+    assert finding.macs == case.cost().total_macs
+    assert finding.uncounted == ()
+    assert dict(finding.differences) == {}
+
+
+@pytest.mark.usefixtures("fresh_compiler")
+@pytest.mark.parametrize("case", [c for c in SUPPORTED if c.mode == "inference"], ids=lambda case: case.id)
+def test_dispatch_on_the_device_is_the_closed_form_in_inference(case: Case) -> None:
+    finding = found(case)["dispatch"]
+    assert finding.macs == case.cost().total_macs
+    assert finding.uncounted == ()
+
+
+@pytest.mark.parametrize("scope", ["core", "layer"])
+def test_a_fused_backward_is_counted_computing_the_scores_again(scope: str) -> None:
+    case = Case(Global(), SHAPE, "sdpa.flash", scope=scope, mode="training")
+    finding = found(case)["dispatch"]
+    again = case.operator.cost(SHAPE, "core").macs["scores"]
+    assert finding.macs == case.cost().total_macs + again
+    assert list(finding.differences.values()) == [again]
+    assert "computes the scores again" in next(iter(finding.differences))
+
+
+def test_the_naive_backward_computes_nothing_again() -> None:
+    case = Case(Window(3, 1), SHAPE, "naive", scope="block", mode="training")
+    assert found(case)["dispatch"].macs == case.cost().total_macs
+
+
+@needs_fvcore
+@pytest.mark.parametrize("operator", [Global(), Window(3, 1)], ids=str)
+def test_fvcore_misses_fused_attention_and_names_it(operator: Global | Window) -> None:
+    case = Case(operator, SHAPE, "sdpa")
+    finding, macs = found(case)["fvcore.meta"], case.cost().macs
+    assert finding.uncounted == ("aten::scaled_dot_product_attention",)
+    assert finding.macs == macs["qkv"] + macs["proj"]
+    assert list(finding.differences.values()) == [-macs["scores"] - macs["mix"]]
+
+
+@needs_fvcore
+def test_fvcore_counts_5_for_each_element_of_a_layernorm() -> None:
+    case = Case(Global(), SHAPE, "naive", scope="block")
+    finding = found(case)["fvcore.meta"]
+    assert list(finding.differences.values()) == [5 * 2 * (2 * 20 * 32)]  # two norms of 2 images x 20 tokens x 32
+    assert finding.macs == case.cost().total_macs + 12_800
+
+
+@needs_fvcore
+def test_fvcore_sees_the_forward_pass_alone() -> None:
+    case = Case(Global(), SHAPE, "naive", mode="training")
+    finding = found(case)["fvcore.meta"]
+    assert finding.macs == case.cost().total_macs // 3
+    assert list(finding.differences) == ["fvcore traces the forward pass alone"]
+
+
+class Whole(nn.Module):
+    """Attention in one operator of torch's, for which no counter has a formula."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.MultiheadAttention(32, 2, batch_first=True).eval().requires_grad_(False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x, x, x, need_weights=False)[0]
+
+
+class Inverse(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.linalg.inv(x) @ x
+
+
+def test_an_operator_without_a_formula_is_named_and_not_silently_0() -> None:
+    count = counters["dispatch"].count(Program(Whole(), (torch.randn(2, 5, 32),), training=False))
+    assert count.macs == 0
+    assert count.uncounted == ("aten._native_multi_head_attention",)
+
+
+@pytest.mark.parametrize("counter", [pytest.param("fvcore", marks=needs_fvcore), "dispatch"])
+def test_what_is_counted_beside_an_uncounted_operator_stays_exact(counter: str) -> None:
+    count = counters[counter].count(Program(Inverse(), (torch.eye(8)[None],), training=False))
+    assert count.macs == 8**3
+    assert any("inv" in name for name in count.uncounted)
+
+
+def test_an_absent_fvcore_is_a_reason_and_not_a_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    finding = found(Case(Global(), SHAPE, "naive"))["fvcore.meta"]
+    assert finding.macs is None
+    assert finding.reason is not None and "not installed" in finding.reason
+    with pytest.raises(Uncountable, match="not installed"):
+        counters["fvcore"].count(Program(Inverse(), (torch.eye(8)[None],), training=False))
+
+
+def test_unexplained_is_what_no_named_difference_accounts_for() -> None:
+    finding = Finding("counter", "meta", closed=100, macs=130, uncounted=(), differences={"known": 20}, reason=None)
+    assert finding.unexplained == 10
+
+
+def test_a_backend_is_counted_without_compiling() -> None:
+    assert {backend.name for backend in backends} >= {case.backend for case in SUPPORTED}
+    torch._dynamo.utils.counters.clear()
+    list(findings(Case(Global(), SHAPE, "fused.flex")))
+    assert not torch._dynamo.utils.counters["inductor"]
