@@ -33,7 +33,7 @@ class Memory(Study):
             growing.plot(
                 curve["tokens"], curve["peak_bytes"] / 1e6, "o", color=colors[row["backend"]], label=row["backend"]
             )
-            growing.set_title(f"{setting(row)}, core: points measured, lines closed form", fontsize=9)
+            growing.set_title(f"{setting(row)}, core\npoints measured, lines closed form", fontsize=9)
         growing.set(yscale="log", xlabel="tokens N", ylabel="MB held at the peak")
         mark_x(growing, [size for _, curve in longest for size in curve["tokens"]])
         for panel in (every, growing):

@@ -27,7 +27,11 @@ class Pairs(Study):
         panel.plot(found[0][1]["tokens"], found[0][1]["macs_share"], "k--", label="of the MACs")
         for row, both in found:
             label = f"of the seconds, {row['backend']}, {row['dtype']}, {row['mode']}"
-            panel.plot(both["tokens"], both["share"], marker="o", ms=4, color=colors[row["backend"]], label=label)
+            bars = [both["share"] - both["share_low"], both["share_high"] - both["share"]]
+            color = colors[row["backend"]]
+            panel.errorbar(
+                both["tokens"], both["share"], yerr=bars, marker="o", ms=4, capsize=2, color=color, label=label
+            )
         crossing = 2 * int(found[0][0]["dim"])
         panel.axvline(crossing, color="k", lw=0.8, ls=":")
         panel.text(crossing * 1.02, 0.02, f"N = 2D = {crossing}", fontsize=8)
@@ -46,8 +50,13 @@ class Pairs(Study):
 def _with_core(curve: pd.DataFrame, cores: pd.DataFrame) -> pd.DataFrame:
     """The layers whose core was measured too, with the share of the pair terms in seconds and in MACs."""
     same = ["backend", "batch", "height", "width", "prefix", "dim", "heads", "dtype", "mode"]
-    both = curve.merge(cores[[*same, "seconds"]], on=same, suffixes=("", "_core"))
-    return both.assign(share=both["seconds_core"] / both["seconds"], macs_share=both["pair_macs"] / both["macs"])
+    both = curve.merge(cores[[*same, "seconds", "low", "high"]], on=same, suffixes=("", "_core"))
+    return both.assign(
+        share=both["seconds_core"] / both["seconds"],
+        share_low=both["low_core"] / both["high"],
+        share_high=both["high_core"] / both["low"],
+        macs_share=both["pair_macs"] / both["macs"],
+    )
 
 
 def _crossings(row: Row, curve: pd.DataFrame) -> dict[str, object]:
@@ -58,10 +67,14 @@ def _crossings(row: Row, curve: pd.DataFrame) -> dict[str, object]:
         "half of the MACs at N": text.number(2 * row["dim"], 4),
         "half of the seconds at N": _half(curve),
         f"share of MACs, N = {first['tokens']}": f"{first['macs_share']:.1%}",
-        f"share of seconds, N = {first['tokens']}": f"{first['share']:.1%}",
+        f"share of seconds, N = {first['tokens']}": _percent(first),
         f"share of MACs, N = {last['tokens']}": f"{last['macs_share']:.1%}",
-        f"share of seconds, N = {last['tokens']}": f"{last['share']:.1%}",
+        f"share of seconds, N = {last['tokens']}": _percent(last),
     }
+
+
+def _percent(row: Row) -> str:
+    return f"{row['share']:.1%} ({row['share_low']:.1%} to {row['share_high']:.1%})"
 
 
 def _half(curve: pd.DataFrame) -> str:
