@@ -7,15 +7,12 @@ import importlib.util
 import pytest
 import torch
 from examples import cases, compiles, supported
-from torch import nn
 
 from vitbench.backend import backends
 from vitbench.case import Case
-from vitbench.counter import Uncountable, counters
 from vitbench.counting import Finding, findings
 from vitbench.operators.global_ import Global
 from vitbench.operators.window import Window
-from vitbench.program import Program
 from vitbench.shape import Shape
 
 SUPPORTED = [case for case in cases(dtypes=("float32",)) if supported(case)]
@@ -81,7 +78,7 @@ def test_the_naive_backward_computes_nothing_again() -> None:
 @pytest.mark.parametrize("operator", [Global(), Window(3, 1)], ids=str)
 def test_fvcore_misses_fused_attention_and_names_it(operator: Global | Window) -> None:
     case = Case(operator, SHAPE, "sdpa")
-    finding, macs = found(case)["fvcore.meta"], case.cost().macs
+    finding, macs = found(case)["fvcore"], case.cost().macs
     assert finding.uncounted == ("aten::scaled_dot_product_attention",)
     assert finding.macs == macs["qkv"] + macs["proj"]
     assert list(finding.differences.values()) == [-macs["scores"] - macs["mix"]]
@@ -90,7 +87,7 @@ def test_fvcore_misses_fused_attention_and_names_it(operator: Global | Window) -
 @needs_fvcore
 def test_fvcore_counts_5_for_each_element_of_a_layernorm() -> None:
     case = Case(Global(), SHAPE, "naive", scope="block")
-    finding = found(case)["fvcore.meta"]
+    finding = found(case)["fvcore"]
     assert list(finding.differences.values()) == [5 * 2 * (2 * 20 * 32)]  # two norms of 2 images x 20 tokens x 32
     assert finding.macs == case.cost().total_macs + 12_800
 
@@ -98,52 +95,21 @@ def test_fvcore_counts_5_for_each_element_of_a_layernorm() -> None:
 @needs_fvcore
 def test_fvcore_sees_the_forward_pass_alone() -> None:
     case = Case(Global(), SHAPE, "naive", mode="training")
-    finding = found(case)["fvcore.meta"]
+    finding = found(case)["fvcore"]
     assert finding.macs == case.cost().total_macs // 3
     assert list(finding.differences) == ["fvcore traces the forward pass alone"]
 
 
-class Whole(nn.Module):
-    """Attention in one operator of torch's, for which no counter has a formula."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inner = nn.MultiheadAttention(32, 2, batch_first=True).eval().requires_grad_(False)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.inner(x, x, x, need_weights=False)[0]
-
-
-class Inverse(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.linalg.inv(x) @ x
-
-
-def test_an_operator_without_a_formula_is_named_and_not_silently_0() -> None:
-    count = counters["dispatch"].count(Program(Whole(), (torch.randn(2, 5, 32),), training=False))
-    assert count.macs == 0
-    assert count.uncounted == ("aten._native_multi_head_attention",)
-
-
-@pytest.mark.parametrize("counter", [pytest.param("fvcore", marks=needs_fvcore), "dispatch"])
-def test_what_is_counted_beside_an_uncounted_operator_stays_exact(counter: str) -> None:
-    count = counters[counter].count(Program(Inverse(), (torch.eye(8)[None],), training=False))
-    assert count.macs == 8**3
-    assert any("inv" in name for name in count.uncounted)
-
-
-def test_an_absent_fvcore_is_a_reason_and_not_a_0(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    finding = found(Case(Global(), SHAPE, "naive"))["fvcore.meta"]
-    assert finding.macs is None
-    assert finding.reason is not None and "not installed" in finding.reason
-    with pytest.raises(Uncountable, match="not installed"):
-        counters["fvcore"].count(Program(Inverse(), (torch.eye(8)[None],), training=False))
-
-
 def test_unexplained_is_what_no_named_difference_accounts_for() -> None:
-    finding = Finding("counter", "meta", closed=100, macs=130, uncounted=(), differences={"known": 20}, reason=None)
+    finding = Finding("counter", closed=100, macs=130, uncounted=(), differences={"known": 20}, reason=None)
     assert finding.unexplained == 10
+
+
+def test_what_cannot_run_here_is_counted_on_meta_and_not_run() -> None:
+    case = Case(Global(), SHAPE, "sdpa.efficient")
+    finding = found(case)["dispatch"]
+    assert finding.macs is None
+    assert finding.reason is not None and backends["sdpa.efficient"].unsupported(case) in finding.reason
 
 
 def test_a_backend_is_counted_without_compiling() -> None:

@@ -24,7 +24,7 @@ SHAPES = {
         Shape(2, 3, 3, 256, 2),  # features outweigh scores
     ],
     "window4": [Shape(1, 8, 8, 32, 2), Shape(2, 10, 7, 48, 3), Shape(2, 4, 4, 32, 2), Shape(1, 3, 4, 32, 1)],
-    "window7": [Shape(1, 28, 28, 96, 3), Shape(2, 7, 7, 96, 1), Shape(2, 7, 21, 64, 2)],
+    "window7": [Shape(1, 28, 28, 96, 3), Shape(1, 7, 7, 16, 8), Shape(2, 7, 7, 96, 1), Shape(2, 7, 21, 64, 2)],
     "window7-shift3": [
         Shape(1, 28, 28, 96, 3),
         Shape(2, 14, 14, 64, 1),

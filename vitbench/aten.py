@@ -9,12 +9,13 @@ import torch
 # Copies, reductions, gathers and norms: arithmetic, but no products of matrices. What is not here, not pointwise and
 # not a view may hold products; counters name it as uncounted, so that a new operator is never passed over in silence.
 NO_PRODUCTS = {
-    "_safe_softmax", "_softmax", "_softmax_backward_data", "softmax", "native_layer_norm", "native_layer_norm_backward",
-    "sum", "amax", "any", "all", "max", "logsumexp", "index", "index_put", "index_put_", "_index_put_impl_",
-    "index_select", "sort", "embedding", "embedding_dense_backward", "ones", "new_ones", "new_zeros",
-    "new_empty_strided", "empty", "empty_like", "empty_strided", "zeros", "zeros_like", "ones_like", "full_like", "new_full", "scalar_tensor", "arange",
-    "copy_", "clone", "_to_copy", "constant_pad_nd", "pad", "roll", "cat", "stack", "select_backward",
-    "slice_backward", "fill_", "zero_", "_unsafe_view", "_local_scalar_dense", "lift_fresh",
+    "all", "amax", "any", "arange", "cat", "clone", "constant_pad_nd", "copy_", "embedding",
+    "embedding_dense_backward", "empty", "empty_like", "empty_strided", "fill_", "full_like", "index",
+    "index_put", "index_put_", "_index_put_impl_", "index_select", "lift_fresh", "_local_scalar_dense",
+    "logsumexp", "max", "native_layer_norm", "native_layer_norm_backward", "new_empty_strided", "new_full",
+    "new_ones", "new_zeros", "ones", "ones_like", "pad", "roll", "_safe_softmax", "scalar_tensor",
+    "select_backward", "slice_backward", "_softmax", "softmax", "_softmax_backward_data", "sort", "stack", "sum",
+    "_to_copy", "_unsafe_view", "zero_", "zeros", "zeros_like",
 }  # fmt: skip
 
 

@@ -30,7 +30,7 @@ class Count:
 
 
 class Counter(ABC):
-    """places: where its programs are put, "device" (the case's own) or "meta" (shapes alone, no memory, any size)."""
+    """places: where it counts: "device" (the case's own) or "meta" (shapes alone, no memory, any size)."""
 
     name: str
     places: tuple[str, ...] = ("meta",)

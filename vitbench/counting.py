@@ -15,11 +15,11 @@ from vitbench.program import build
 class Finding:
     """What one counter says of one case at one place.
 
-    macs: None where it could not count, and then reason says why. differences: signed MACs by named reason.
+    key: as in a record: dispatch (at the counter's first place), dispatch.meta. macs: None where it could not count,
+    and then reason says why. differences: signed MACs by named reason.
     """
 
-    counter: str
-    place: str
+    key: str
     closed: int
     macs: int | None
     uncounted: tuple[str, ...]
@@ -31,11 +31,6 @@ class Finding:
         """MACs of the count that neither the closed form nor a named difference accounts for."""
         return 0 if self.macs is None else self.macs - self.closed - sum(self.differences.values())
 
-    @property
-    def key(self) -> str:
-        """dispatch on the device, dispatch.meta, fvcore.meta: as in a record."""
-        return self.counter if self.place == "device" else f"{self.counter}.{self.place}"
-
 
 def findings(case: Case) -> Iterator[Finding]:
     """Each registered counter at each of its places."""
@@ -46,13 +41,14 @@ def findings(case: Case) -> Iterator[Finding]:
 
 def _find(case: Case, counter: Counter, place: str) -> Finding:
     closed = int(case.cost().total_macs)
+    key = counter.name if place == counter.places[0] else f"{counter.name}.{place}"
     if place == "device" and (reason := backends[case.backend].unsupported(case)):
-        return Finding(counter.name, place, closed, None, (), {}, f"not run: {reason}")
+        return Finding(key, closed, None, (), {}, f"not run: {reason}")
     program = build(case, device="meta" if place == "meta" else None)
     try:
         with backends[case.backend].counting():
             count = counter.count(program)
     except Uncountable as error:
-        return Finding(counter.name, place, closed, None, (), {}, str(error))
+        return Finding(key, closed, None, (), {}, str(error))
     differences = counter.differences(case, count)
-    return Finding(counter.name, place, closed, count.macs, count.uncounted, differences, None)
+    return Finding(key, closed, count.macs, count.uncounted, differences, None)

@@ -90,11 +90,13 @@ def parse_operator(text: str) -> Operator:
         raise Refusal(f"operator {text!r} is not of the form name, name7 or name7-parameter3")
     kind = operators[head[1]]
     known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    values = {word[1]: int(word[2]) for word in rest if word}
-    if head[2]:
-        if not known:
-            raise Refusal(f"operator {head[1]!r} takes no parameter, got {head[2]}")
-        values[known[0]] = int(head[2])
+    if head[2] and not known:
+        raise Refusal(f"operator {head[1]!r} takes no parameter, got {head[2]}")
+    given = [(known[0], int(head[2]))] if head[2] else []
+    given += [(word[1], int(word[2])) for word in rest if word]
+    values = dict(given)
+    if len(values) < len(given):
+        raise Refusal(f"operator {text!r} gives a parameter twice; expected each once")
     if unknown := sorted(set(values) - set(known)):
         raise Refusal(f"operator {head[1]!r} has no parameter {unknown[0]!r}; known: {', '.join(known) or 'none'}")
     try:

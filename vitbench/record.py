@@ -68,7 +68,9 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
         try:
             line = json.loads(text)
         except ValueError:
-            raise Refusal(f"{path}:{number} is not a line of JSON; move the file away or repair the line") from None
+            line = None
+        if not isinstance(line, dict):
+            raise Refusal(f"{path}:{number} is not an object of JSON; move the file away or repair the line")
         if line.get("schema", SCHEMA) > SCHEMA:
             raise Refusal(f"{path}:{number} has schema {line['schema']}; this vitbench reads up to {SCHEMA}: update it")
         yield line

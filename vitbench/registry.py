@@ -51,7 +51,7 @@ class Registry(Generic[T]):
     def _load(self) -> None:
         if self._loaded:
             return
-        self._loaded = True
         folder = importlib.import_module(self.package)
         for module in pkgutil.iter_modules(folder.__path__):
             importlib.import_module(f"{self.package}.{module.name}")
+        self._loaded = True  # not before: a plug-in that fails to import must fail every time

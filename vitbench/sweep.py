@@ -111,9 +111,12 @@ def _read(path: Path) -> Sweep:
         raise Refusal(f"{path.name} is not TOML: {error}") from None
     if unknown := sorted(set(content) - {"question", "common", "grid"}):
         raise Refusal(f"{path.name}: unknown key {unknown[0]!r}; known: question, common, grid")
-    if not isinstance(content.get("question"), str) or not isinstance(content.get("grid"), list):
+    grids, common = content.get("grid"), content.get("common", {})
+    if not isinstance(content.get("question"), str) or not grids or not isinstance(grids, list):
         raise Refusal(f"{path.name}: expected a question in quotes and at least one [[grid]]")
-    grids = tuple(_axes(path, {**content.get("common", {}), **grid}) for grid in content["grid"])
+    if not all(isinstance(table, dict) for table in (common, *grids)):
+        raise Refusal(f"{path.name}: expected [common] and every [[grid]] to be tables of keys and values")
+    grids = tuple(_axes(path, {**common, **grid}) for grid in grids)
     return Sweep(path.stem, content["question"], path, grids)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+import traceback
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,7 +15,7 @@ from vitbench.backend import backends
 from vitbench.case import Case
 from vitbench.check import TOLERANCE, error
 from vitbench.counting import findings
-from vitbench.measure import kernels, memory
+from vitbench.measure import clock, kernels, memory
 from vitbench.measure.environment import load
 from vitbench.peak import peak_bytes
 from vitbench.program import Program, build
@@ -67,10 +69,7 @@ def _fill(record: Record, case: Case, time_call: Time, probe: bool) -> None:
         warnings.simplefilter("ignore")
         program = build(case)
         program = Program(backends[case.backend].wrap(program.module), program.inputs, program.training)
-        start = time.perf_counter()
-        program.call()
-        _wait(case.device)
-        record.first_call_seconds = time.perf_counter() - start
+        record.first_call_seconds = clock.first_call(program.call, case.device)
         if probe:
             _probe(record, case, program)
         record.seconds = time_call(program.runner())
@@ -91,7 +90,8 @@ def _probe(record: Record, case: Case, program: Program) -> None:
 
 
 def _refuse_too_large(record: Record, case: Case) -> None:
-    needed = record.cost["moved_bytes"] + (record.cost["peak_bytes"] or 0)
+    held = peak_bytes(replace(case, mode="inference"))  # training holds no less
+    needed = record.cost["moved_bytes"] + (held or 0)
     free = memory.free_bytes(case.device)
     if needed > free:
         raise Ended("out_of_memory", f"needs {needed} bytes on {case.device}, {free} are free; not started")
@@ -111,9 +111,5 @@ class _TorchErrors:
             raise Ended("out_of_memory", text) from error
         if "No available kernel" in text or "No viable backend" in text:
             raise Ended("unsupported", f"torch has no such kernel for this case: {text}") from error
+        traceback.print_exc()  # into worker.log
         raise Ended("crashed", f"{type(error).__name__}: {text}") from error
-
-
-def _wait(device: str) -> None:
-    if device == "cuda":
-        torch.cuda.synchronize()

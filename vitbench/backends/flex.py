@@ -34,6 +34,8 @@ class Flex(Backend):
     def unsupported(self, case: Case) -> str | None:
         if case.device == "cpu" and case.mode == "training":
             return "FlexAttention has no backward on the CPU"
+        if case.device == "cpu" and case.dtype == "float64":
+            return "FlexAttention on the CPU takes float32, bfloat16 and float16, not float64"
         return compiler.lacking(case.device)
 
     def counting(self) -> AbstractContextManager[object]:

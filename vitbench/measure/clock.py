@@ -62,6 +62,15 @@ def _cold_and_busy(call: Callable[[], Any]) -> Callable[[], None]:
     return prepare
 
 
+def first_call(call: Callable[[], Any], device: str) -> float:
+    """Host seconds of one call and its end on the device: compiling, if there is any, is in it."""
+    start = time.perf_counter()
+    call()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
 def warm_up(sample: Callable[[], float], most_seconds: float) -> float:
     """Sample until the last three agree within 5 %, or most_seconds of samples have passed; their median."""
     times: list[float] = []
