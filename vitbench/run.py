@@ -174,8 +174,11 @@ def _agree(folder: Path, plan: Plan, environment: dict[str, Any]) -> None:
         raise Refusal(f"{folder} holds another plan (profile, sweeps, device, passes or cases); expected a new folder")
     for line in read_lines(described):
         if line["id"] != environment["id"]:
-            differing = [key for key in environment if key != "id" and line.get(key) != environment[key]]
-            raise Refusal(f"{folder} was made elsewhere ({', '.join(differing)} differ); expected a new folder")
+            aside = ("id", "commit", "dirty")
+            differing = [key for key in environment if key not in aside and line.get(key) != environment[key]]
+            raise Refusal(
+                f"{folder} was made in another environment ({', '.join(differing)} differ); name a new folder"
+            )
     if not asked.exists():
         content = {"schema": 1, "plan": plan.to_dict(), "argv": sys.argv[1:], "started": time.time()}
         asked.write_text(json.dumps(content, indent=1) + "\n")

@@ -18,8 +18,14 @@ import torch
 PACKAGES = ("torch", "triton", "fvcore", "numpy", "pytest-benchmark", "nvidia-ml-py")
 
 
+ROOT = Path(__file__).resolve().parents[2]
+
+
 def environment(device: str) -> dict[str, Any]:
-    """Machine, versions and source. id is a digest of the rest; what changes while it runs is not in here."""
+    """Machine, versions and source; what changes while it runs is not in here.
+
+    id: a digest of the rest but the commit, which changes with every line of documentation.
+    """
     facts: dict[str, Any] = {
         "device": device,
         "device_name": _device_name(device),
@@ -32,18 +38,26 @@ def environment(device: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "cuda": torch.version.cuda if device == "cuda" else None,
         "packages": {name: _version(name) for name in PACKAGES},
-        **source(),
+        "source": source(),
     }
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-    return {"id": digest[:12], **facts}
+    status = _git("status", "--porcelain", "--", "vitbench", "benchmarks")
+    return {
+        "id": digest[:12],
+        **facts,
+        "commit": _git("rev-parse", "HEAD"),
+        "dirty": None if status is None else bool(status),
+    }
 
 
-def source() -> dict[str, Any]:
-    """The code that runs: commit, and a digest of what differs from it (None where nothing does or git is absent)."""
-    root = Path(__file__).resolve().parents[2]
-    changes = _git(root, "diff", "HEAD", "--", "vitbench", "benchmarks")
-    digest = hashlib.sha256(changes.encode()).hexdigest()[:12] if changes else None
-    return {"commit": _git(root, "rev-parse", "HEAD"), "dirty": digest}
+def source() -> str:
+    """Digest of the code that measures: every file of vitbench/ and benchmarks/."""
+    digest = hashlib.sha256()
+    for folder in ("vitbench", "benchmarks"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in (".py", ".toml"):
+                digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def load() -> float:
@@ -51,9 +65,9 @@ def load() -> float:
     return os.getloadavg()[0]
 
 
-def _git(root: Path, *words: str) -> str | None:
+def _git(*words: str) -> str | None:
     try:
-        done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=True)
+        done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return None
     return done.stdout.strip()
