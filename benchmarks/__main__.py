@@ -21,8 +21,8 @@ from vitbench.refusal import Refusal
 from vitbench.run import ROOT, Plan, complete, newest, run
 from vitbench.sweep import PROFILES, select
 
-PASSES = {"smoke": 1, "quick": 3, "full": 3}
-SECONDS = {"smoke": 0.03, "quick": 0.2, "full": 0.5}  # of samples, a case and pass
+PASSES = {"smoke": 1, "quick": 5, "full": 3}
+SECONDS = {"smoke": 0.03, "quick": 0.12, "full": 0.5}  # of samples, a case and pass
 
 
 def main(arguments: list[str] | None = None) -> int:
