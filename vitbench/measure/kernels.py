@@ -13,7 +13,7 @@ SMALLEST_SHARE = 0.01  # of the call's time; below it a name is left out
 def ran(call: Callable[[], Any], device: str) -> list[str]:
     """Operators (CPU) or kernels (CUDA) that took at least 1 % of the time by themselves, longest first."""
     kind = {"cpu": torch.profiler.ProfilerActivity.CPU, "cuda": torch.profiler.ProfilerActivity.CUDA}[device]
-    with torch.profiler.profile(activities=[kind]) as profile:
+    with torch.profiler.profile(activities=[kind], acc_events=True) as profile:
         call()
         if device == "cuda":
             torch.cuda.synchronize()

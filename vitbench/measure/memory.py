@@ -36,7 +36,7 @@ def _cpu_peak(call: Callable[[], Any]) -> int:
 def allocations(call: Callable[[], Any]) -> list[int]:
     """Bytes of each allocation (positive) and release (negative) of the CPU allocator during the call, in order."""
     cpu = torch.profiler.ProfilerActivity.CPU
-    with torch.profiler.profile(activities=[cpu], profile_memory=True) as profile:
+    with torch.profiler.profile(activities=[cpu], profile_memory=True, acc_events=True) as profile:
         result = call()
     events = profile.profiler.kineto_results.events()
     memory = [event for event in events if event.name() == "[memory]" and event.device_type().name == "CPU"]
