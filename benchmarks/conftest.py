@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -28,8 +29,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     path = config.getoption("--cases")
     config.stash[PLAN] = json.loads(path.read_text()) if path else None
-    if path and sys.platform == "linux":  # a supervisor that is killed takes its worker with it
+    if not path:
+        return
+    if sys.platform == "linux":  # a supervisor that is killed takes its worker with it
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # 1: PR_SET_PDEATHSIG
+    if os.getppid() != config.stash[PLAN]["supervisor"]:
+        pytest.exit("the supervisor is gone", returncode=1)
 
 
 PLAN = pytest.StashKey[Any]()

@@ -57,12 +57,12 @@ def run(folder: Path, plan: Plan, environment: dict[str, Any], progress: Progres
 
     KeyboardInterrupt ends the worker and passes on; every record so far stays.
     """
-    with _locked(folder):
+    with _locked(folder) as lock:
         _agree(folder, plan, environment)
         for pass_ in range(plan.passes):
             while missing := _missing(folder, plan, pass_):
                 random.Random(plan.seed + pass_).shuffle(missing)
-                _worker(folder, plan, pass_, missing, environment["id"], progress)
+                _worker(folder, plan, pass_, missing, environment["id"], progress, lock)
 
 
 def recorded(folder: Path) -> set[tuple[str, int]]:
@@ -80,13 +80,15 @@ def _missing(folder: Path, plan: Plan, pass_: int) -> list[Case]:
     return [case for case in plan.cases if (case.id, pass_) not in done]
 
 
-def _worker(folder: Path, plan: Plan, pass_: int, cases: list[Case], environment: str, progress: Progress) -> None:
+def _worker(
+    folder: Path, plan: Plan, pass_: int, cases: list[Case], environment: str, progress: Progress, lock: int
+) -> None:
     """One process over the cases, in that order. If it ends early, the case in hand gets a record that says so."""
     there, wanted = len(recorded(folder)), len(plan.cases) * plan.passes
     with tempfile.TemporaryDirectory() as scratch, (folder / "worker.log").open("ab") as log:
         todo = Path(scratch) / "todo.json"
         todo.write_text(json.dumps(_todo(folder, plan, pass_, cases, environment)))
-        process = _start(todo, log)
+        process = _start(todo, log, lock)
         try:
             for done in _watch(process, folder / "records.jsonl"):
                 at = cases[min(done, len(cases) - 1)]
@@ -102,11 +104,20 @@ def _worker(folder: Path, plan: Plan, pass_: int, cases: list[Case], environment
         _note(folder, pass_, cases, "crashed", _how(process.returncode, folder / "worker.log"), environment)
 
 
-def _start(todo: Path, log: BinaryIO) -> subprocess.Popen[bytes]:
-    """pytest over the harness, in a session of its own, so that Ctrl-C reaches the supervisor alone."""
+def _start(todo: Path, log: BinaryIO, lock: int) -> subprocess.Popen[bytes]:
+    """pytest over the harness, in a session of its own, so that Ctrl-C reaches the supervisor alone.
+
+    It inherits the lock: should it outlive a killed supervisor, nobody else writes to the folder.
+    """
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no", "-W", "default"]
     command += ["--benchmark-disable-gc", "--benchmark-columns=median,rounds", "--cases", str(todo), "benchmarks"]
-    own: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "start_new_session": True}
+    own: dict[str, Any] = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": log,
+        "stderr": log,
+        "start_new_session": True,
+        "pass_fds": (lock,),
+    }
     return subprocess.Popen(command, cwd=ROOT, **own)
 
 
@@ -132,6 +143,7 @@ def _todo(folder: Path, plan: Plan, pass_: int, cases: list[Case], environment: 
     """What benchmarks/conftest.py reads. A case is checked and probed until one pass of it has ended well."""
     probed = {line["id"] for line in read_lines(folder / "records.jsonl") if line["peak_bytes"] is not None}
     return {
+        "supervisor": os.getpid(),
         "pass": pass_,
         "environment": environment,
         "seconds": plan.seconds,
@@ -187,8 +199,8 @@ def _agree(folder: Path, plan: Plan, environment: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """One supervisor a folder."""
+def _locked(folder: Path) -> Iterator[int]:
+    """One supervisor a folder; yields the file descriptor that holds the lock."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / "lock").open("a+")
@@ -199,7 +211,7 @@ def _locked(folder: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Refusal(f"{folder} is in use by another run; wait for it or name another folder") from None
-        yield
+        yield lock.fileno()
 
 
 def newest(results: Path, pattern: str = "*") -> Path | None:
