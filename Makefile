@@ -34,10 +34,12 @@ lint: $(READY) ## ruff and mypy --strict
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
 
-cuda: $(READY) ## on a machine with CUDA: its tests, quick on the GPU, verify and report, all under RESULTS
-	$(PYTHON) -m pytest -m cuda -p no:cacheprovider
-	$(MAKE) bench PROFILE=quick DEVICE=cuda
-	$(MAKE) verify PROFILE=quick DEVICE=cuda
+cuda: $(READY) ## on a machine with CUDA: its tests, quick and verify on the GPU, all said and kept under RESULTS
+	mkdir -p $(RESULTS); status=0; \
+	$(PYTHON) -m pytest -m cuda -p no:cacheprovider > $(RESULTS)/tests.txt 2>&1 || status=1; tail -n 20 $(RESULTS)/tests.txt; \
+	$(MAKE) bench PROFILE=quick DEVICE=cuda || status=1; \
+	$(MAKE) verify PROFILE=quick DEVICE=cuda > $(RESULTS)/verify.txt || status=1; tail -n 1 $(RESULTS)/verify.txt; \
+	exit $$status
 
 ifneq ($(VENV),)
 $(VENV)/ready: pyproject.toml constraints.txt

@@ -48,11 +48,11 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from analysis.verify import distinct, verify
+    from analysis.verify import verify
     from vitbench.sweep import select
 
     device = options.device or _device()
-    cases = distinct(select(options.sweep, options.profile, device))
+    cases = select(options.sweep, options.profile, device)
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore"

@@ -6,11 +6,12 @@ Estimates are therefore medians of the passes' medians, and intervals resample p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import nan
 
 import numpy as np
 
-SETTLED_PASSES = 3  # fewer processes say too little of how processes differ
+SETTLED_PASSES = 5  # of fewer processes the 95 % interval holds the true median less often: 81 % at 3, simulated
 RESAMPLES = 1000
 CONFIDENCE = 0.95
 
@@ -28,6 +29,18 @@ def estimate(passes: Sequence[Sequence[float]], seed: int = 0) -> tuple[float, f
     low, high = np.quantile(medians, [tail, 1 - tail])
     middle = float(np.median([np.median(samples) for samples in passes]))
     return middle, min(float(low), middle), max(float(high), middle)
+
+
+def ratio(above: Mapping[int, float], below: Mapping[int, float]) -> tuple[float, float, float]:
+    """above / below, and the ends of its 95 % bootstrap interval, from the passes that hold both.
+
+    above, below: median of each pass. Within a pass both ran in one process, so what slowed that process cancels.
+    NaN if no pass holds both.
+    """
+    shared = sorted(above.keys() & below.keys())
+    if not shared:
+        return nan, nan, nan
+    return estimate([[above[pass_] / below[pass_]] for pass_ in shared])
 
 
 def _medians(samples: np.ndarray[tuple[int], np.dtype[np.float64]], draw: np.random.Generator) -> np.ndarray:

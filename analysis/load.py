@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pandas as pd
@@ -33,7 +34,7 @@ COLUMNS = {
     "device": "cpu or cuda",
     "scope": "core (q, k, v given), layer (with projections) or block (with norms and MLP)",
     "mode": "inference, or training (forward and backward)",
-    "state": "ok, or how the case ended",
+    "state": "ok, or the worst that a pass of it came to; times are of the passes that were ok",
     "reason": "why, unless ok",
     "seconds": "of one call: median of the passes' medians; empty unless measured and right",
     "low": "seconds, lower end of the 95 % bootstrap interval (over passes, then samples)",
@@ -52,6 +53,7 @@ COLUMNS = {
     "peak_bytes": "the same, measured",
     "error": "largest error of the result (and gradients) against float64, relative to the largest magnitude",
     "first_call_seconds": "host time of the first call, compiling included, median of the passes",
+    "by_pass": "median seconds of each pass, for ratios within passes",
     "ran": "operators or kernels that took the time, longest first",
     "images_per_second": "batch / seconds",
     "macs_per_second": "macs / seconds",
@@ -90,8 +92,8 @@ def _row(lines: list[dict[str, Any]], sweeps: list[str]) -> dict[str, Any]:
     cost: dict[str, Any] = next((line["cost"] for line in lines if line["cost"]), {})
     worst = max(lines, key=lambda line: STATES.index(line["state"]))
     wrong = any(line["state"] == "wrong_result" for line in lines)  # then there is no time
-    samples = [line["seconds"] for line in lines if line["state"] == "ok" and not wrong]
-    seconds, low, high = estimate(samples) if samples else (None, None, None)
+    samples = {line["pass"]: line["seconds"] for line in lines if line["state"] == "ok" and not wrong}
+    seconds, low, high = estimate(list(samples.values())) if samples else (None, None, None)
     macs = sum(cost["macs"].values()) if cost else None
     return {
         "id": case.id,
@@ -107,13 +109,14 @@ def _row(lines: list[dict[str, Any]], sweeps: list[str]) -> dict[str, Any]:
         "low": low,
         "high": high,
         "passes": len(samples),
-        "samples": sum(map(len, samples)),
+        "samples": sum(map(len, samples.values())),
         "settled": len(samples) >= SETTLED_PASSES,
         "macs": macs,
         "pair_macs": sum(cost["macs"].get(term, 0) for term in ("scores", "mix")) if cost else None,
         **{name: cost.get(name) for name in _COPIED},
         "closed_peak_bytes": cost.get("peak_bytes"),
         **{name: _first(lines, name) for name in ("peak_bytes", "error", "ran")},
+        "by_pass": {pass_: median(values) for pass_, values in samples.items()},
         "first_call_seconds": _median(lines, "first_call_seconds"),
         "images_per_second": case.shape.batch / seconds if seconds else None,
         "macs_per_second": macs / seconds if seconds and macs else None,

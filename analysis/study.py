@@ -11,6 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from analysis.interval import ratio
 from vitbench.registry import Registry
 
 Row = Any  # a pandas Series with the columns of analysis.load.COLUMNS; its stubs cannot know their types
@@ -38,6 +39,10 @@ class Study(ABC):
         """cases: the columns of analysis.load.COLUMNS. None where they do not hold what the question needs."""
 
 
+# The columns that say what a case computes; backends may differ.
+WORK = ("operator", "batch", "height", "width", "prefix", "dim", "heads", "dtype", "scope", "mode")
+SIDES = ("height", "width")
+
 studies: Registry[Study] = Registry("study", "analysis.studies")
 
 
@@ -55,24 +60,37 @@ def asked_by(cases: pd.DataFrame, sweep: str, **fixed: str) -> pd.DataFrame:
     return cases[keep]
 
 
+def shape(row: Row) -> str:
+    """What is the same along a curve, in words, but the operator."""
+    return f"D={row['dim']}, H={row['heads']}, B={row['batch']}, {row['dtype']}, {row['mode']}"
+
+
 def setting(row: Row) -> str:
     """What is the same along a curve, in words."""
-    return f"{row['operator']}, D={row['dim']}, H={row['heads']}, B={row['batch']}, {row['dtype']}, {row['mode']}"
+    return f"{row['operator']}, {shape(row)}"
+
+
+def times(above: Row, below: Row) -> tuple[float, float, float]:
+    """Seconds of above over seconds of below with its interval, pass by pass."""
+    return ratio(above["by_pass"], below["by_pass"])
 
 
 def curves(cases: pd.DataFrame, along: Sequence[str]) -> Iterator[tuple[Row, pd.DataFrame]]:
     """Groups of cases that differ in the columns along alone, sorted by them: first row, all rows."""
-    fixed = ["operator", "backend", "batch", "height", "width", "prefix", "dim", "heads", "dtype", "scope", "mode"]
-    by = [name for name in fixed if name not in along]
+    by = [name for name in ("backend", *WORK) if name not in along]
     for _, group in cases.groupby(by, sort=False):
         ordered = group.sort_values(list(along))
         yield ordered.iloc[0], ordered
 
 
-def axes(columns: int = 1, width: float = 6.4) -> tuple[Figure, list[Axes]]:
-    """A figure with that many panels side by side, frames light."""
-    figure = Figure(figsize=(width * columns, 4.2), dpi=110, layout="constrained")
-    panels = list(figure.subplots(1, columns, squeeze=False)[0])
+def axes(count: int = 1, width: float = 6.4) -> tuple[Figure, list[Axes]]:
+    """A figure with that many panels, at most three a row, frames light."""
+    columns, rows = min(count, 3), -(-count // 3)
+    figure = Figure(figsize=(width * columns, 4.2 * rows), dpi=110, layout="constrained")
+    panels = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for unused in panels[count:]:
+        unused.remove()
+    panels = panels[:count]
     for panel in panels:
         panel.spines[["top", "right"]].set_visible(False)
         panel.grid(True, which="major", alpha=0.25)

@@ -38,5 +38,12 @@ def seconds(value: float | None, low: float | None = None, high: float | None = 
 
 def ratio(value: float, low: float | None = None, high: float | None = None) -> str:
     """2.31x (2.20 to 2.42)."""
+    if math.isnan(value):
+        return "-"
     text = f"{number(value)}x"
     return text if low is None or high is None else f"{text} ({number(low)} to {number(high)})"
+
+
+def percent(value: float, low: float, high: float) -> str:
+    """31.2% (30.1% to 32.5%)."""
+    return f"{value:.1%} ({low:.1%} to {high:.1%})"

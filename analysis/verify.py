@@ -7,7 +7,7 @@ that runs here but that no counter could count.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from vitbench.backend import backends
@@ -42,11 +42,6 @@ class Verdict:
             for found in self.findings
         }
         return {"id": self.case.id, "closed": self.findings[0].closed, "counts": counts, "fault": self.fault}
-
-
-def distinct(cases: Iterable[Case]) -> list[Case]:
-    """Cases whose counts can differ: a dtype changes no count."""
-    return list({replace(case, dtype="float32"): case for case in cases}.values())
 
 
 def verify(cases: Iterable[Case]) -> Iterator[Verdict]:

@@ -21,7 +21,7 @@ from vitbench.refusal import Refusal
 from vitbench.run import ROOT, Plan, complete, newest, run
 from vitbench.sweep import PROFILES, select
 
-PASSES = {"smoke": 1, "quick": 5, "full": 3}
+PASSES = {"smoke": 1, "quick": 5, "full": 5}
 SECONDS = {"smoke": 0.03, "quick": 0.12, "full": 0.5}  # of samples, a case and pass
 
 
@@ -38,9 +38,30 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _bench(options: argparse.Namespace, console: Console) -> int:
-    device = _device(options.device, console)
+    if options.device not in (None, *DEVICES):
+        raise Refusal(f"unknown device {options.device!r}; known: {', '.join(DEVICES)}")
+    if options.dry_run and options.device:
+        return _dry_run(_plan(options, options.device), options.json, console)
+    here = _environment(options.device)
+    plan = _plan(options, here["device"])
+    if options.dry_run:
+        return _dry_run(plan, options.json, console)
+    folder = options.run or _folder(options.results, plan, here)
+    doing = f"{len(plan.cases)} cases x {plan.passes} passes on {here['device_name']} ({here['device']}), into {folder}"
+    console.print(doing, soft_wrap=True, markup=False)
+    try:
+        with _Bar(console) as bar:
+            run(folder, plan, here, bar)
+    except KeyboardInterrupt:
+        again = f"python -m benchmarks {_again(options, folder)}"
+        console.print(f"Stopped, every record kept. Go on with: {again}", soft_wrap=True, markup=False)
+        return 130
+    return _close(folder, options.json, console)
+
+
+def _plan(options: argparse.Namespace, device: str) -> Plan:
     asked = select(options.sweep, options.profile, device)
-    plan = Plan(
+    return Plan(
         profile=options.profile,
         sweeps=tuple(sorted({name for names in asked.values() for name in names})),
         device=device,
@@ -50,25 +71,16 @@ def _bench(options: argparse.Namespace, console: Console) -> int:
         cases=tuple(asked),
         asked_by=tuple(tuple(names) for names in asked.values()),
     )
-    if options.dry_run:
-        return _dry_run(plan, options.json, console)
 
-    from vitbench.measure.environment import environment
 
-    here = environment(device)
-    folder = options.run or _folder(options.results, plan, here)
-    console.print(
-        f"{len(plan.cases)} cases x {plan.passes} passes on {here['device_name']}, into {folder}", soft_wrap=True
-    )
-    try:
-        with _Bar(console) as bar:
-            run(folder, plan, here, bar)
-    except KeyboardInterrupt:
-        console.print(
-            f"Stopped, every record kept. Go on with: python -m benchmarks {_again(options, folder)}", soft_wrap=True
-        )
-        return 130
-    return _close(folder, options.json, console)
+def _environment(device: str | None) -> dict[str, Any]:
+    """Of the device, or of torch's choice where none is named; asked in a process of its own."""
+    command = [sys.executable, "-m", "vitbench.measure.environment", *([device] if device else [])]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise Refusal((done.stderr.strip().splitlines() or ["the environment could not be read"])[-1])
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
 def _close(folder: Path, as_json: bool, console: Console) -> int:
@@ -130,23 +142,6 @@ def _dry_run(plan: Plan, as_json: bool, console: Console) -> int:
 
 def _gmacs(case: Case) -> str:
     return f"{case.cost().total_macs / 1e9:.3f}"
-
-
-def _device(name: str | None, console: Console) -> str:
-    if name is None:
-        name = "cuda" if _cuda() else "cpu"
-        console.print(f"device: {name} (torch sees {'a' if name == 'cuda' else 'no'} CUDA device)")
-    if name not in DEVICES:
-        raise Refusal(f"unknown device {name!r}; known: {', '.join(DEVICES)}")
-    if name == "cuda" and not _cuda():
-        raise Refusal("device 'cuda': torch sees no CUDA device here; expected cpu, or a machine that has one")
-    return name
-
-
-def _cuda() -> bool:
-    import torch
-
-    return torch.cuda.is_available()
 
 
 def _again(options: argparse.Namespace, folder: Path) -> str:

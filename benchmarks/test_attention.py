@@ -9,7 +9,7 @@ import pytest
 
 from vitbench import trial
 from vitbench.case import Case
-from vitbench.measure.clock import preparation, timer, warm_up
+from vitbench.measure.clock import CLOCKS_RISE, preparation, timer, warm_up
 from vitbench.record import Record
 from vitbench.run import RESTART
 
@@ -28,7 +28,7 @@ def test_attention(case: Case, benchmark: Any, plan: dict[str, Any], keep: Calla
             call()
             return float(now() - start)
 
-        usual = warm_up(sample, most_seconds=plan["seconds"])
+        usual = warm_up(sample, plan["seconds"], CLOCKS_RISE[case.device])
         rounds = min(MOST_ROUNDS, max(LEAST_ROUNDS, int(plan["seconds"] / max(usual, 1e-9))))
         benchmark.pedantic(call, setup=prepare, rounds=rounds)
         return [round(seconds, 9) for seconds in benchmark.stats.stats.data]  # no clock here tells less than 1 ns

@@ -10,7 +10,7 @@ from examples import cases, compiles, example_operators, supported
 from vitbench.backend import Backend, backends
 from vitbench.case import DEVICES, ITEMSIZE, Case
 from vitbench.check import TOLERANCE, error
-from vitbench.program import Program, build
+from vitbench.program import build
 
 DTYPES = tuple(ITEMSIZE)
 EAGER = [case for case in cases(dtypes=DTYPES) if supported(case) and not compiles(backends[case.backend])]
@@ -37,7 +37,7 @@ def test_a_backend_agrees_with_float64(case: Case) -> None:
 @pytest.mark.parametrize("case", COMPILED, ids=lambda case: case.id)
 def test_a_compiled_backend_agrees_with_float64(case: Case) -> None:
     program = build(case)
-    program = Program(backends[case.backend].wrap(program.module), program.inputs, program.training)
+    program = program.wrapped(case.backend)
     assert error(case, program) <= TOLERANCE[case.dtype]
 
 
@@ -57,6 +57,6 @@ def test_a_backend_that_runs_anywhere_refuses_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("backend", list(backends), ids=lambda backend: backend.name)
 def test_a_backend_says_what_executes_and_belongs_to_a_known_family(backend: Backend) -> None:
-    assert backend.family in ("naive", "sdpa", "fused")
+    assert backend.name.partition(".")[0] in ("naive", "sdpa", "fused")
     assert len(backend.description) > 10
     assert "\n" not in backend.description

@@ -34,7 +34,7 @@ LARGE = Case(parse_operator("global"), Shape(8, 32, 32, 768, 12, prefix=1), "nai
 
 def program(case: Case) -> Program:
     built = build(case)
-    return Program(backends[case.backend].wrap(built.module), built.inputs, built.training)
+    return built.wrapped(case.backend)
 
 
 @pytest.mark.usefixtures("fresh_compiler")

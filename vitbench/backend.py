@@ -6,7 +6,6 @@ Torch is imported where attention runs, not here, so that backends can be listed
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
 from vitbench.case import Case
@@ -32,6 +31,7 @@ class Backend(ABC):
 
     name: str
     description: str  # what executes, in one line
+    compiled: bool = False  # counters, which see nothing of compiled code, turn the compiler off
 
     @abstractmethod
     def attend(self, q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor | None, mask: Tensor | None) -> Tensor:
@@ -49,17 +49,9 @@ class Backend(ABC):
         """The module as it is run: compiled, captured; by default as it is."""
         return module
 
-    def counting(self) -> AbstractContextManager[object]:
-        """Where counters can see the program: a compiled backend turns its compiler off in here."""
-        return nullcontext()
-
     def workspace(self, case: Case) -> Workspace | None:
         """What attend holds in inference; None where no closed form is known."""
         return None
-
-    @property
-    def family(self) -> str:
-        return self.name.partition(".")[0]
 
 
 backends: Registry[Backend] = Registry("backend", "vitbench.backends")

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
+import sysconfig
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 
 def lacking(device: str) -> str | None:
     """Why nothing can be compiled for the device here, with the remedy; None if it can."""
-    if device == "cuda" and importlib.util.find_spec("triton") is None:
+    if device == "cpu":
+        found = any(map(shutil.which, ("c++", "g++", "clang++")))
+        return None if found else "torch.compile needs a C++ compiler on the CPU: install g++"
+    if importlib.util.find_spec("triton") is None:
         return "torch.compile needs triton on CUDA: pip install triton"
-    if device == "cpu" and not any(shutil.which(name) for name in ("c++", "g++", "clang++")):
-        return "torch.compile needs a C++ compiler on the CPU: install g++"
+    if not os.environ.get("CC") and not any(map(shutil.which, ("cc", "gcc", "clang"))):
+        return "triton builds its launchers with a C compiler: install gcc"
+    if not (Path(sysconfig.get_paths()["include"]) / "Python.h").exists():
+        return "triton builds its launchers against Python.h: install Python's headers (python3-dev)"
     return None
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 
+from vitbench import compiler
 from vitbench.backend import backends
 from vitbench.case import Case
 from vitbench.counter import Counter, Uncountable, counters
+from vitbench.fit import too_large
 from vitbench.program import build
 
 
@@ -42,13 +45,17 @@ def findings(case: Case) -> Iterator[Finding]:
 def _find(case: Case, counter: Counter, place: str) -> Finding:
     closed = int(case.cost().total_macs)
     key = counter.name if place == counter.places[0] else f"{counter.name}.{place}"
-    if place == "device" and (reason := backends[case.backend].unsupported(case)):
+    backend = backends[case.backend]
+    if place == "device" and (reason := backend.unsupported(case) or too_large(case, uncompiled=True)):
         return Finding(key, closed, None, (), {}, f"not run: {reason}")
-    program = build(case, device="meta" if place == "meta" else None)
     try:
-        with backends[case.backend].counting():
+        program = build(case, device="meta" if place == "meta" else None)
+        with compiler.turned_off() if backend.compiled else nullcontext():
             count = counter.count(program)
     except Uncountable as error:
         return Finding(key, closed, None, (), {}, str(error))
+    except Exception as error:  # a counter that fails must not cost the case its time; the reason is kept
+        said = (str(error).strip().splitlines() or ["no message"])[0]
+        return Finding(key, closed, None, (), {}, f"{type(error).__name__}: {said}")
     differences = counter.differences(case, count)
     return Finding(key, closed, count.macs, count.uncounted, differences, None)

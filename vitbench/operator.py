@@ -47,9 +47,12 @@ class Operator(ABC):
     def projections(self, shape: Shape) -> Cost:
         """All that the layer does around its core; parameters of the layer, bias tables included."""
 
-    def held(self, shape: Shape) -> Number:
-        """Elements that the layer's program holds beside q, k, v while it attends: a rearranged copy of its input."""
-        return 0
+    def held(self, shape: Shape) -> int | None:
+        """Elements that the layer's program holds beside q, k, v while it attends: a rearranged copy of its input.
+
+        None: not known, so neither is the layer's peak memory.
+        """
+        return None
 
     def masked(self, shape: Shape) -> bool:
         """Whether some pairs are forbidden."""

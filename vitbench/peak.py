@@ -12,16 +12,18 @@ from vitbench.operator import MLP_RATIO
 
 
 def peak_bytes(case: Case) -> int | None:
-    """None in training, and where the backend's workspace has no closed form."""
+    """None in training, and where what the layer holds or the backend's workspace has no closed form."""
     workspace = backends[case.backend].workspace(case) if case.mode == "inference" else None
     if workspace is None:
         return None
     if case.scope == "core":
         return workspace.peak_bytes
-    size, shape = case.tensors(), case.shape
+    size, shape, held = case.tensors(), case.shape, case.operator.held(case.shape)
+    if held is None:
+        return None
     joined = 0 if workspace.interleaved or shape.heads == 1 else size.features
     projecting = size.features + joined + size.features  # result, its heads joined, its projection
-    base = 3 * size.features + case.operator.held(shape) * case.itemsize  # qkv
+    base = 3 * size.features + held * case.itemsize  # qkv
     gathered = 2 * size.bias  # the table's rows, then heads first
     layer = int(base + max(gathered, size.bias + workspace.peak_bytes, projecting))
     if case.scope == "layer":

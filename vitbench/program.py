@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -39,6 +39,10 @@ class Program:
         output = self.module(*self.inputs)
         gradient = torch.ones_like(output) if gradient is None else gradient
         return output, torch.autograd.grad(output, self.leaves, gradient)
+
+    def wrapped(self, backend: str) -> Program:
+        """As that backend runs it: compiled, captured, or as it is."""
+        return replace(self, module=backends[backend].wrap(self.module))
 
     def runner(self) -> Callable[[], Any]:
         """What is timed: call, with all that can be made beforehand made."""

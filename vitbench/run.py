@@ -28,6 +28,7 @@ from vitbench.refusal import Refusal
 ROOT = Path(__file__).resolve().parents[1]
 CASE_LIMIT = 600.0  # seconds without a record after which the case in hand is given up
 POLL = 0.25  # seconds between two looks at the records
+NO_HARNESS = (2, 3, 4)  # pytest's exit codes for an error before the first test
 RESTART = 77  # exit code of a worker that asks for a fresh process, its case recorded
 
 Progress = Callable[[int, int, str], None]  # records there, records wanted, what is going on
@@ -100,6 +101,8 @@ def _worker(
         except BaseException:
             _end(process)
             raise
+    if process.returncode in NO_HARNESS and len(recorded(folder)) == there:
+        raise Refusal(f"the harness cannot start: {_how(process.returncode, folder / 'worker.log')}")
     if process.returncode != RESTART and set(cases) & set(_missing(folder, plan, pass_)):
         _note(folder, pass_, cases, "crashed", _how(process.returncode, folder / "worker.log"), environment)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 import traceback
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -15,11 +15,15 @@ from vitbench.backend import backends
 from vitbench.case import Case
 from vitbench.check import TOLERANCE, error
 from vitbench.counting import findings
+from vitbench.fit import too_large
 from vitbench.measure import clock, kernels, memory
 from vitbench.measure.environment import load
 from vitbench.peak import peak_bytes
 from vitbench.program import Program, build
 from vitbench.record import Record
+
+# What SDPA, cuDNN and Triton say where a kernel cannot run a case.
+NO_KERNEL = ("No available kernel", "No viable backend", "No valid execution plans", "out of resource")
 
 Time = Callable[[Callable[[], Any]], list[float]]  # the call to be timed -> seconds of every sample
 
@@ -63,24 +67,28 @@ def cost(case: Case) -> dict[str, Any]:
 def _fill(record: Record, case: Case, time_call: Time, probe: bool) -> None:
     if reason := backends[case.backend].unsupported(case):
         raise Ended("unsupported", reason)
-    _refuse_too_large(record, case)
+    if reason := too_large(case):
+        raise Ended("out_of_memory", reason)
     torch.compiler.reset()  # or torch stops compiling after a few shapes and runs eagerly without a word
-    with _TorchErrors(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        program = build(case)
-        program = Program(backends[case.backend].wrap(program.module), program.inputs, program.training)
+    with _torch_errors():
+        program = build(case).wrapped(case.backend)
         record.first_call_seconds = clock.first_call(program.call, case.device)
         if probe:
-            _probe(record, case, program)
+            _check(record, case, program)
         record.seconds = time_call(program.runner())
+        if probe:  # after timing, which a profiler's start would disturb
+            _probe(record, case, program)
 
 
-def _probe(record: Record, case: Case, program: Program) -> None:
+def _check(record: Record, case: Case, program: Program) -> None:
     record.error = error(case, program)
     if not record.error <= TOLERANCE[case.dtype]:
         off, allowed = record.error, TOLERANCE[case.dtype]
         record.error = record.error if record.error < float("inf") else None  # JSON has no NaN
         raise Ended("wrong_result", f"largest relative error {off:.3g} against float64; at most {allowed:g} is right")
+
+
+def _probe(record: Record, case: Case, program: Program) -> None:
     record.counts = {
         found.key: {"macs": found.macs, "uncounted": list(found.uncounted), "reason": found.reason}
         for found in findings(case)
@@ -89,27 +97,24 @@ def _probe(record: Record, case: Case, program: Program) -> None:
     record.ran = kernels.ran(program.call, case.device)
 
 
-def _refuse_too_large(record: Record, case: Case) -> None:
-    held = peak_bytes(replace(case, mode="inference"))  # training holds no less
-    needed = record.cost["moved_bytes"] + (held or 0)
-    free = memory.free_bytes(case.device)
-    if needed > free:
-        raise Ended("out_of_memory", f"needs {needed} bytes on {case.device}, {free} are free; not started")
+@contextmanager
+def _torch_errors() -> Iterator[None]:
+    """Turns torch's errors for lack of memory or of a kernel into the state they mean; others become crashed.
 
-
-class _TorchErrors:
-    """Turns torch's errors for lack of memory or of a kernel into the state they mean; others become crashed."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if not isinstance(error, Exception) or isinstance(error, Ended):
-            return
-        text = str(error).strip().split("\n")[0]
-        if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in text:
-            raise Ended("out_of_memory", text) from error
-        if "No available kernel" in text or "No viable backend" in text:
-            raise Ended("unsupported", f"torch has no such kernel for this case: {text}") from error
-        traceback.print_exc()  # into worker.log
-        raise Ended("crashed", f"{type(error).__name__}: {text}") from error
+    Torch says why a kernel was not used in warnings; they join the reason.
+    """
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            yield
+        except Ended:
+            raise
+        except Exception as error:
+            text = (str(error).strip().splitlines() or [""])[0]
+            if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in text:
+                raise Ended("out_of_memory", text) from error
+            if any(words in str(error) for words in NO_KERNEL):
+                why = "; ".join([text, *(str(warning.message).splitlines()[0] for warning in said)])
+                raise Ended("unsupported", f"torch has no such kernel for this case: {why}") from error
+            traceback.print_exc()  # into worker.log
+            raise Ended("crashed", f"{type(error).__name__}: {text}") from error

@@ -8,9 +8,7 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 
 from analysis import text
-from analysis.study import Answer, Study, axes, of_sweep, studies
-
-SHAPE = ["operator", "batch", "height", "width", "prefix", "dim", "heads", "dtype", "scope", "mode"]
+from analysis.study import WORK, Answer, Study, axes, of_sweep, studies, times
 
 
 class Backend(Study):
@@ -20,15 +18,16 @@ class Backend(Study):
 
     def answer(self, cases: pd.DataFrame) -> Answer | None:
         asked = of_sweep(cases, "backend")
-        groups = [group for _, group in asked.groupby(SHAPE, sort=False) if group["seconds"].notna().sum() > 1]
+        groups = [group for _, group in asked.groupby(list(WORK), sort=False) if group["seconds"].notna().sum() > 1]
         if not groups:
             return None
         table = pd.DataFrame([_winner(group) for group in groups])
         clear = table[table["verdict"] == "wins"]
         wins = clear["fastest"].value_counts()
         counted = ", ".join(f"{backend} {count}" for backend, count in wins.items()) or "none"
+        unsettled = int((table["verdict"] == "unsettled").sum())
         sentence = (
-            f"Of {len(table)} shapes, {len(clear)} have a clear winner ({counted}); "
+            f"Of {len(table)} shapes, {len(clear)} have a clear winner ({counted}); {unsettled} are unsettled; "
             f"in the others the first two cannot be told apart."
         )
         return Answer(sentence, table, _heatmap(groups))
@@ -43,7 +42,8 @@ def _label(group: pd.DataFrame) -> str:
 def _winner(group: pd.DataFrame) -> dict[str, object]:
     ranked = group[group["seconds"].notna()].sort_values("seconds")
     first, second = ranked.iloc[0], ranked.iloc[1]
-    low, high = second["low"] / first["high"], second["high"] / first["low"]
+    slower, low, high = times(second, first)
+    settled = first["settled"] and second["settled"]
     naive = ranked[ranked["backend"] == "naive"]
     refused = group[group["state"] == "unsupported"]["backend"]
     return {
@@ -51,9 +51,9 @@ def _winner(group: pd.DataFrame) -> dict[str, object]:
         "fastest": first["backend"],
         "time": text.seconds(first["seconds"], first["low"], first["high"]),
         "second": second["backend"],
-        "second over first": text.ratio(second["seconds"] / first["seconds"], low, high),
-        "verdict": "wins" if low > 1 else "not told apart",
-        "naive over first": text.ratio(naive["seconds"].iloc[0] / first["seconds"]) if len(naive) else "-",
+        "second over first": text.ratio(slower, low, high),
+        "verdict": ("wins" if low > 1 else "not told apart") if settled else "unsettled",
+        "naive over first": text.ratio(*times(naive.iloc[0], first)) if len(naive) else "-",
         "cannot run it": ", ".join(refused) or "-",
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis import text
-from analysis.study import Answer, Row, Study, asked_by, axes, color_of, curves, mark_x, points, studies
+from analysis.study import Answer, Row, Study, asked_by, axes, color_of, curves, mark_x, points, studies, times
 
 
 class Heads(Study):
@@ -35,8 +35,8 @@ class Heads(Study):
 
 def _most(row: Row, curve: pd.DataFrame) -> str:
     first, last = curve.iloc[0], curve.iloc[-1]
-    times = text.ratio(last["seconds"] / first["seconds"], last["low"] / first["high"], last["high"] / first["low"])
-    return f"{row['backend']} takes {times} the time with {last['heads']} heads that it takes with {first['heads']}"
+    more = text.ratio(*times(last, first))
+    return f"{row['backend']} takes {more} the time with {last['heads']} heads that it takes with {first['heads']}"
 
 
 def _rows(row: Row, curve: pd.DataFrame) -> pd.DataFrame:
@@ -50,7 +50,7 @@ def _rows(row: Row, curve: pd.DataFrame) -> pd.DataFrame:
             "head_dim": line["dim"] // line["heads"],
             "score elements": f"{line['score_elements']:,}",
             "time": text.seconds(line["seconds"], line["low"], line["high"]),
-            "over its best": text.ratio(line["seconds"] / best["seconds"]),
+            "over its best": text.ratio(*times(line, best)),
             "peak memory": text.quantity(line["peak_bytes"], "B"),
         }
         for _, line in curve.iterrows()

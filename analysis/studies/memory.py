@@ -6,6 +6,7 @@ import pandas as pd
 
 from analysis import text
 from analysis.study import Answer, Row, Study, axes, color_of, curves, mark_x, setting, studies
+from vitbench.case import ITEMSIZE
 
 
 class Memory(Study):
@@ -65,7 +66,7 @@ def _row(backend: str, group: pd.DataFrame) -> dict[str, object]:
         "equal to the byte": f"{int((group['off'] == 0).sum())}",
         "largest peak": text.quantity(largest["peak_bytes"], "B"),
         "its closed form": text.quantity(largest["closed_peak_bytes"], "B"),
-        "its score matrix": text.quantity(largest["score_elements"] * {"float32": 4}.get(largest["dtype"], 2), "B"),
+        "its score matrix": text.quantity(largest["score_elements"] * ITEMSIZE[largest["dtype"]], "B"),
         "of": largest["id"],
     }
 

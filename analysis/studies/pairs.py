@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 
 from analysis import text
-from analysis.study import Answer, Row, Study, asked_by, axes, color_of, curves, mark_x, studies
-
-SIDES = ("height", "width")
+from analysis.interval import ratio
+from analysis.study import SIDES, WORK, Answer, Row, Study, asked_by, axes, color_of, curves, mark_x, shape, studies
 
 
 class Pairs(Study):
@@ -26,7 +25,7 @@ class Pairs(Study):
         figure, (panel,) = axes()
         panel.plot(found[0][1]["tokens"], found[0][1]["macs_share"], "k--", label="of the MACs")
         for row, both in found:
-            label = f"of the seconds, {row['backend']}, {row['dtype']}, {row['mode']}"
+            label = f"of the seconds (core alone over layer), {row['backend']}, {row['dtype']}, {row['mode']}"
             bars = [both["share"] - both["share_low"], both["share_high"] - both["share"]]
             color = colors[row["backend"]]
             panel.errorbar(
@@ -42,39 +41,36 @@ class Pairs(Study):
         where = "; ".join(f"{line['backend']}: {line['half of the seconds at N']}" for line in table.to_dict("records"))
         sentence = (
             f"In MACs the pair terms overtake the projections at N = 2D = {crossing}; "
-            f"in seconds the core takes half of the layer's time at N of {where}."
+            f"in seconds the core, timed alone, takes half of its layer's time at N of {where}."
         )
         return Answer(sentence, table, figure)
 
 
 def _with_core(curve: pd.DataFrame, cores: pd.DataFrame) -> pd.DataFrame:
-    """The layers whose core was measured too, with the share of the pair terms in seconds and in MACs."""
-    same = ["backend", "batch", "height", "width", "prefix", "dim", "heads", "dtype", "mode"]
-    both = curve.merge(cores[[*same, "seconds", "low", "high"]], on=same, suffixes=("", "_core"))
-    return both.assign(
-        share=both["seconds_core"] / both["seconds"],
-        share_low=both["low_core"] / both["high"],
-        share_high=both["high_core"] / both["low"],
-        macs_share=both["pair_macs"] / both["macs"],
-    )
+    """The layers whose core was measured too, with the core's time over the layer's, and the same of the MACs."""
+    same = ["backend", *(name for name in WORK if name != "scope")]
+    both = curve.merge(cores[[*same, "by_pass"]], on=same, suffixes=("", "_core"))
+    ratios = [ratio(row["by_pass_core"], row["by_pass"]) for _, row in both.iterrows()]
+    shares = pd.DataFrame(ratios, columns=["share", "share_low", "share_high"])
+    return both.join(shares).assign(macs_share=both["pair_macs"] / both["macs"])
 
 
 def _crossings(row: Row, curve: pd.DataFrame) -> dict[str, object]:
     first, last = curve.iloc[0], curve.iloc[-1]
     return {
         "backend": row["backend"],
-        "shape": f"D={row['dim']}, H={row['heads']}, B={row['batch']}, {row['dtype']}, {row['mode']}",
+        "shape": shape(row),
         "half of the MACs at N": text.number(2 * row["dim"], 4),
         "half of the seconds at N": _half(curve),
         f"share of MACs, N = {first['tokens']}": f"{first['macs_share']:.1%}",
-        f"share of seconds, N = {first['tokens']}": _percent(first),
+        f"core over layer in seconds, N = {first['tokens']}": text.percent(
+            first["share"], first["share_low"], first["share_high"]
+        ),
         f"share of MACs, N = {last['tokens']}": f"{last['macs_share']:.1%}",
-        f"share of seconds, N = {last['tokens']}": _percent(last),
+        f"core over layer in seconds, N = {last['tokens']}": text.percent(
+            last["share"], last["share_low"], last["share_high"]
+        ),
     }
-
-
-def _percent(row: Row) -> str:
-    return f"{row['share']:.1%} ({row['share_low']:.1%} to {row['share_high']:.1%})"
 
 
 def _half(curve: pd.DataFrame) -> str:

@@ -5,9 +5,21 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis import text
-from analysis.study import Answer, Row, Study, asked_by, axes, color_of, curves, mark_x, points, studies
-
-SIDES = ("height", "width")
+from analysis.study import (
+    SIDES,
+    Answer,
+    Row,
+    Study,
+    asked_by,
+    axes,
+    color_of,
+    curves,
+    mark_x,
+    points,
+    shape,
+    studies,
+    times,
+)
 
 
 class Patch(Study):
@@ -49,14 +61,12 @@ def _halvings(row: Row, curve: pd.DataFrame) -> list[dict[str, object]]:
         found.append(
             {
                 "backend": row["backend"],
-                "shape": f"D={row['dim']}, H={row['heads']}, B={row['batch']}, {row['dtype']}, {row['mode']}",
+                "shape": shape(row),
                 "grid": f"{side}x{side} to {2 * side}x{2 * side}",
                 "tokens": text.ratio(after["tokens"] / before["tokens"]),
                 "score entries": text.ratio(after["score_elements"] / before["score_elements"]),
                 "MACs": text.ratio(after["macs"] / before["macs"]),
-                "time": text.ratio(
-                    after["seconds"] / before["seconds"], after["low"] / before["high"], after["high"] / before["low"]
-                ),
+                "time": text.ratio(*times(after, before)),
                 "peak memory": "-" if pd.isna(peaks) else text.ratio(peaks),
             }
         )

@@ -7,9 +7,21 @@ import pandas as pd
 from scipy.stats import linregress
 
 from analysis import text
-from analysis.study import Answer, Row, Study, asked_by, axes, color_of, curves, mark_x, points, setting, studies
-
-SIDES = ("height", "width")
+from analysis.study import (
+    SIDES,
+    Answer,
+    Row,
+    Study,
+    asked_by,
+    axes,
+    color_of,
+    curves,
+    mark_x,
+    points,
+    setting,
+    shape,
+    studies,
+)
 
 
 class Resolution(Study):
@@ -24,9 +36,9 @@ class Resolution(Study):
             return None
         table = pd.DataFrame([_growth(row, curve) for row, curve in found])
         settings = list(dict.fromkeys(setting(row) for row, _ in found))
-        figure, panels = axes(min(len(settings), 3))
+        figure, panels = axes(len(settings))
         colors = color_of([row["backend"] for row, _ in found])
-        for panel, name in zip(panels, settings, strict=False):
+        for panel, name in zip(panels, settings, strict=True):
             chosen = [(row, curve) for row, curve in found if setting(row) == name]
             for row, curve in chosen:
                 points(panel, curve["tokens"], curve, row["backend"], colors[row["backend"]], 1e3)
@@ -57,7 +69,7 @@ def _growth(row: Row, curve: pd.DataFrame) -> dict[str, object]:
     return {
         "operator": row["operator"],
         "backend": row["backend"],
-        "shape": f"D={row['dim']}, H={row['heads']}, B={row['batch']}, {row['dtype']}, {row['mode']}",
+        "shape": shape(row),
         "tokens": f"{first['tokens']} to {last['tokens']}",
         "exponent of time": f"{time.slope:.2f}{spread}",
         "exponent of MACs": f"{macs.slope:.2f}",

@@ -6,9 +6,23 @@ import numpy as np
 import pandas as pd
 
 from analysis import text
-from analysis.study import Answer, Row, Study, asked_by, axes, color_of, curves, mark_x, studies
+from analysis.interval import ratio
+from analysis.study import (
+    SIDES,
+    WORK,
+    Answer,
+    Row,
+    Study,
+    asked_by,
+    axes,
+    color_of,
+    curves,
+    mark_x,
+    shape,
+    studies,
+)
 
-SIDES = ("height", "width")
+SAME = [name for name in WORK if name not in ("operator", "scope")]
 
 
 class Window(Study):
@@ -18,19 +32,10 @@ class Window(Study):
 
     def answer(self, cases: pd.DataFrame) -> Answer | None:
         measured = asked_by(cases, "window", scope="layer")
-        whole = measured[measured["operator"] == "global"]
-        same = ["batch", "height", "width", "dim", "heads", "dtype", "mode"]
-        fastest = whole.sort_values("seconds").groupby(same, as_index=False).first()
-        against = fastest[[*same, "seconds", "low", "high", "macs", "backend"]]
-        found = []
-        for row, curve in curves(measured[measured["operator"] != "global"], SIDES):
-            both = curve.merge(against, on=same, suffixes=("", "_global"))
-            both["measured"], both["predicted"] = (
-                both["seconds"] / both["seconds_global"],
-                both["macs"] / both["macs_global"],
-            )
-            if len(both):
-                found.append((row, both))
+        whole = measured[measured["operator"] == "global"].sort_values("seconds")
+        against = whole.groupby(SAME, as_index=False).first()[[*SAME, "by_pass", "macs", "backend"]]
+        windows = list(curves(measured[measured["operator"] != "global"], SIDES))
+        found = [(row, both) for row, curve in windows if len(both := _against(curve, against))]
         if not found:
             return None
         figure, panels = axes(2, 5.6)
@@ -40,8 +45,7 @@ class Window(Study):
             colors = color_of([row["operator"] for row, _ in chosen])
             for row, both in chosen:
                 color = colors[row["operator"]]
-                low, high = both["low"] / both["high_global"], both["high"] / both["low_global"]
-                bars = [both["measured"] - low, high - both["measured"]]
+                bars = [both["measured"] - both["low_ratio"], both["high_ratio"] - both["measured"]]
                 panel.errorbar(
                     both["tokens"],
                     both["measured"],
@@ -63,6 +67,14 @@ class Window(Study):
         return Answer(_sentence(found), table, figure)
 
 
+def _against(curve: pd.DataFrame, against: pd.DataFrame) -> pd.DataFrame:
+    """Each window beside the fastest global attention on its grid: time over time, pass by pass, MACs over MACs."""
+    both = curve.merge(against, on=SAME, suffixes=("", "_global"))
+    ratios = [ratio(row["by_pass"], row["by_pass_global"]) for _, row in both.iterrows()]
+    measured = pd.DataFrame(ratios, columns=["measured", "low_ratio", "high_ratio"])
+    return both.join(measured).assign(predicted=both["macs"] / both["macs_global"])
+
+
 def _sentence(found: list[tuple[Row, pd.DataFrame]]) -> str:
     row, both = next((pair for pair in found if pair[0]["operator"] == "window7"), found[0])
     last = both.iloc[-1]
@@ -76,8 +88,9 @@ def _sentence(found: list[tuple[Row, pd.DataFrame]]) -> str:
 
 
 def _first(both: pd.DataFrame, column: str) -> str:
-    below = both["tokens"][both[column] < 1]
-    return str(below.iloc[0]) if len(below) else f"more than {both['tokens'].iloc[-1]}"
+    """The smallest grid from which on the ratio stays below 1."""
+    stays = (both[column] < 1)[::-1].cummin()[::-1]
+    return str(both["tokens"][stays].iloc[0]) if stays.any() else f"more than {both['tokens'].iloc[-1]}"
 
 
 def _crossing(row: Row, both: pd.DataFrame) -> dict[str, object]:
@@ -85,13 +98,11 @@ def _crossing(row: Row, both: pd.DataFrame) -> dict[str, object]:
     return {
         "operator": row["operator"],
         "backend": f"{row['backend']}, against global {last['backend_global']}",
-        "shape": f"D={row['dim']}, H={row['heads']}, B={row['batch']}, {row['dtype']}, {row['mode']}",
+        "shape": shape(row),
         "fewer MACs from N": _equal(both, "predicted"),
         "less time from N": _equal(both, "measured"),
         f"MACs, N = {last['tokens']}": text.ratio(last["predicted"]),
-        f"time, N = {last['tokens']}": text.ratio(
-            last["measured"], last["low"] / last["high_global"], last["high"] / last["low_global"]
-        ),
+        f"time, N = {last['tokens']}": text.ratio(last["measured"], last["low_ratio"], last["high_ratio"]),
     }
 
 

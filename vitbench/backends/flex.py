@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 class Flex(Backend):
     name = "fused.flex"
     description = "compiled FlexAttention; bias and mask in its score_mod (Dong et al. 2024)"
+    compiled = True
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor | None, mask: Tensor | None) -> Tensor:
         b, g = q.shape[:2]
@@ -29,17 +29,16 @@ class Flex(Backend):
         import torch
         from torch.nn.attention.flex_attention import flex_attention
 
-        return torch.compile(flex_attention, dynamic=False)
+        return torch.compile(flex_attention, dynamic=False, fullgraph=True)
 
     def unsupported(self, case: Case) -> str | None:
         if case.device == "cpu" and case.mode == "training":
             return "FlexAttention has no backward on the CPU"
+        if case.device == "cuda" and case.shape.head_dim < 16:
+            return f"FlexAttention on CUDA takes a head_dim of at least 16, not {case.shape.head_dim}"
         if case.device == "cpu" and case.dtype == "float64":
             return "FlexAttention on the CPU takes float32, bfloat16 and float16, not float64"
         return compiler.lacking(case.device)
-
-    def counting(self) -> AbstractContextManager[object]:
-        return compiler.turned_off()
 
 
 def _score_mod(groups: int, bias: Tensor | None, mask: Tensor | None) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from vitbench import compiler
@@ -44,6 +43,7 @@ class Naive(Backend):
 class NaiveCompiled(Naive):
     name = "naive.compiled"
     description = "the naive form, its whole module under torch.compile, which may match it to SDPA"
+    compiled = True
 
     def unsupported(self, case: Case) -> str | None:
         return compiler.lacking(case.device)
@@ -51,10 +51,7 @@ class NaiveCompiled(Naive):
     def wrap(self, module: nn.Module) -> nn.Module:
         import torch
 
-        return torch.compile(module, dynamic=False)  # type: ignore[return-value]
-
-    def counting(self) -> AbstractContextManager[object]:
-        return compiler.turned_off()
+        return torch.compile(module, dynamic=False, fullgraph=True)  # type: ignore[return-value]
 
     def workspace(self, case: Case) -> Workspace | None:
         return None  # the compiler's choice

@@ -130,9 +130,6 @@ class Efficient(Kernel):
     def unsupported(self, case: Case) -> str | None:
         if case.device != "cuda":
             return f"SDPA's efficient kernel exists on CUDA alone, not on {case.device}"
-        entries = case.shape.batch * case.operator.groups(case.shape).count
-        if entries > 65535:
-            return f"SDPA's efficient kernel takes at most 65535 batch entries, not {entries} (images x windows)"
         return None
 
 
@@ -146,7 +143,7 @@ class Cudnn(Kernel):
             return f"SDPA's cuDNN kernel exists on CUDA alone, not on {case.device}"
         if case.operator.has_bias and case.mode == "training":
             return "SDPA's cuDNN kernel has no gradient of a bias"
-        return _half_only(case, "cuDNN") or _head_dim(case, "cuDNN", multiple=8)
+        return _half_only(case, "cuDNN") or _head_dim(case, "cuDNN", most=256, multiple=8)
 
 
 def _modelled(case: Case) -> bool:

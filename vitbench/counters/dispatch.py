@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch._higher_order_ops.flex_attention import flex_attention as flex
+from torch._higher_order_ops.flex_attention import flex_attention, flex_attention_backward
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode, _FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
@@ -36,18 +36,31 @@ def _flex_forward(q: Any, k: Any, v: Any, *_: Any, **__: Any) -> int:
     return int(sdpa_flop_count(q.shape, k.shape, v.shape))
 
 
-_flex_forward._get_raw = True  # type: ignore[attr-defined]  # FlopCounterMode's mark for formulas that take tensors
+def _flex_backward(q: Any, k: Any, v: Any, _out: Any, _lse: Any, grad: Any, *_: Any, **__: Any) -> int:
+    return int(sdpa_backward_flop_count(grad.shape, q.shape, k.shape, v.shape))
+
+
+for _formula in (_flex_forward, _flex_backward):
+    _formula._get_raw = True  # type: ignore[attr-defined]  # FlopCounterMode's mark for formulas that take tensors
 
 FORMULAS = {  # what torch counts as 0 without a word (pytorch#195460), or cannot count at all
     aten._scaled_dot_product_flash_attention_for_cpu: _forward,
     aten._scaled_dot_product_flash_attention_for_cpu_backward: _backward,
-    flex: _flex_forward,
+    flex_attention: _flex_forward,
+    flex_attention_backward: _flex_backward,
 }
 
 
-@flex.py_impl(_FlopCounterMode)  # FlopCounterMode itself raises on FlexAttention
-def _flex_under_counter(mode: Any, *args: Any, **kwargs: Any) -> Any:
-    return mode.counter._count_flops(flex, flex(*args, **kwargs), args, kwargs)
+def _let_through(operator: Any) -> None:
+    """Give the counter's mode a rule for a higher-order operator: without one it raises."""
+
+    @operator.py_impl(_FlopCounterMode)  # type: ignore[untyped-decorator]
+    def count_and_run(mode: Any, *args: Any, **kwargs: Any) -> Any:
+        return mode.counter._count_flops(operator, operator(*args, **kwargs), args, kwargs)
+
+
+for _operator in (flex_attention, flex_attention_backward):
+    _let_through(_operator)
 
 
 class Dispatch(Counter):
@@ -69,7 +82,7 @@ class Dispatch(Counter):
         return Count(counted, tuple(sorted(unknown)))
 
     def differences(self, case: Case, count: Count) -> Mapping[str, int]:
-        fused = [name for name in count.operators if "attention" in name and name.endswith("backward")]
+        fused = [name for name in count.operators if "attention" in name and "backward" in name]
         forward = case.operator.cost(case.shape, "core").macs
         return {f"{name} computes the scores again: +N^2 D": int(forward["scores"]) for name in fused}
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+CLOCKS_RISE = {"cpu": 0.0, "cuda": 0.2}  # seconds of work before the device is at its usual speed
 FASTEST_CLOCK = 3e9  # Hz; no GPU runs faster, so this many cycles a second is never too short a spin
 
 
@@ -49,17 +50,22 @@ def _nothing() -> None:
 
 def _cold_and_busy(call: Callable[[], Any]) -> Callable[[], None]:
     flushed = torch.empty(2 * torch.cuda.get_device_properties().L2_cache_size, dtype=torch.int8, device="cuda")
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    call()
-    cycles = int(2 * (time.perf_counter() - start) * FASTEST_CLOCK)
-    torch.cuda.synchronize()
+    cycles = int(3 * max(_launch_seconds(call) for _ in range(3)) * FASTEST_CLOCK)
 
     def prepare() -> None:
         flushed.zero_()
         torch.cuda._sleep(cycles)
 
     return prepare
+
+
+def _launch_seconds(call: Callable[[], Any]) -> float:
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    call()
+    seconds = time.perf_counter() - start
+    torch.cuda.synchronize()
+    return seconds
 
 
 def first_call(call: Callable[[], Any], device: str) -> float:
@@ -71,12 +77,17 @@ def first_call(call: Callable[[], Any], device: str) -> float:
     return time.perf_counter() - start
 
 
-def warm_up(sample: Callable[[], float], most_seconds: float) -> float:
-    """Sample until the last three agree within 5 %, or most_seconds of samples have passed; their median."""
+def warm_up(sample: Callable[[], float], most_seconds: float, least_seconds: float = 0.0) -> float:
+    """Sample until the last three agree within 5 %, or most_seconds of samples have passed; their median.
+
+    least_seconds: of wall time, before agreement counts; a GPU's clocks need it to rise.
+    """
     times: list[float] = []
+    start = time.perf_counter()
     while True:
         times.append(sample())
         last = times[-3:]
-        settled = len(last) == 3 and max(last) <= 1.05 * min(last)
-        if settled or (len(last) == 3 and sum(times) >= most_seconds):
+        if len(last) < 3 or time.perf_counter() - start < least_seconds:
+            continue
+        if max(last) <= 1.05 * min(last) or sum(times) >= most_seconds:
             return median(last)

@@ -1,4 +1,8 @@
-"""Where a record was made: all that must be equal for two records to be of one kind."""
+"""Where a record was made: all that must be equal for two records to be of one kind.
+
+`python -m vitbench.measure.environment [cpu|cuda]` prints it as JSON, for the device named or torch's own choice. The
+supervisor asks that way, in a process of its own, so that it holds no device itself.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,7 @@ from typing import Any
 import psutil
 import torch
 
+VARIABLES = ("OMP_", "MKL_", "KMP_", "TORCH", "PYTORCH_", "CUDA_", "CUBLAS_", "NVIDIA_TF32")  # they move times
 PACKAGES = ("torch", "triton", "fvcore", "numpy", "pytest-benchmark", "nvidia-ml-py")
 
 
@@ -37,6 +42,10 @@ def environment(device: str) -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "python": platform.python_version(),
         "cuda": torch.version.cuda if device == "cuda" else None,
+        "cudnn": torch.backends.cudnn.version() if device == "cuda" else None,
+        "driver": _driver() if device == "cuda" else None,
+        "float32_products": torch.get_float32_matmul_precision(),
+        "variables": {name: value for name, value in sorted(os.environ.items()) if name.startswith(VARIABLES)},
         "packages": {name: _version(name) for name in PACKAGES},
         "source": source(),
     }
@@ -80,6 +89,16 @@ def _version(package: str) -> str | None:
         return None
 
 
+def _driver() -> str | None:
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+        return str(pynvml.nvmlSystemGetDriverVersion())
+    except pynvml.NVMLError:
+        return None
+
+
 def _device_name(device: str) -> str:
     return torch.cuda.get_device_name() if device == "cuda" else _cpu_name()
 
@@ -94,3 +113,17 @@ def _cpu_name() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
+
+
+def main(words: list[str]) -> int:
+    visible = torch.cuda.is_available()
+    device = words[0] if words else "cuda" if visible else "cpu"
+    if device == "cuda" and not visible:
+        print("device 'cuda': torch sees no CUDA device here; expected cpu, or a machine that has one", file=sys.stderr)
+        return 2
+    print(json.dumps(environment(device)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

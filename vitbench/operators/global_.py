@@ -34,6 +34,9 @@ class Global(Operator):
             moved_elements=4 * batch * n * dim,  # q, k, v, output
         )
 
+    def held(self, shape: Shape) -> int:
+        return 0
+
     def projections(self, shape: Shape) -> Cost:
         tokens, dim = shape.batch * shape.tokens, shape.dim
         return Cost(

@@ -14,7 +14,9 @@ from vitbench.shape import Shape
 class Axis:
     """One side of the grid cut into windows. All in tokens.
 
-    A side not longer than the window is one window, unshifted. Longer sides are padded up to whole windows.
+    A side not longer than the window is one window, unshifted, side by side: timm's rule. The authors' code has one
+    square window and drops both shifts where either side fits; on square grids the two are the same. Longer sides are
+    padded up to whole windows.
     """
 
     side: Number
@@ -85,11 +87,11 @@ class Window(Operator):
         rows, columns = self.axes(shape)
         return replace(shape, height=rows.padded, width=columns.padded)
 
-    def held(self, shape: Shape) -> Number:
+    def held(self, shape: Shape) -> int:
         rows, columns = self.axes(shape)
         padded, shifted = rows.padded * columns.padded, self.masked(shape)
         as_it_is = columns.windows == 1 and not shifted and padded == shape.height * shape.width
-        return 0 if as_it_is else shape.batch * padded * shape.dim
+        return 0 if as_it_is else int(shape.batch * padded * shape.dim)
 
     def masked(self, shape: Shape) -> bool:
         return any(bool(axis.shift > 0) for axis in self.axes(shape))
