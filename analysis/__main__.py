@@ -23,6 +23,9 @@ def main(arguments: list[str] | None = None) -> int:
     except Refusal as refusal:
         print(f"vitbench: {refusal}", file=sys.stderr)
         return 2
+    except OSError as error:
+        print(f"vitbench: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         return 130
     return code
@@ -31,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _report(options: argparse.Namespace) -> int:
     from analysis.load import load
     from analysis.report import write_report
-    from vitbench.run import newest
+    from vitbench.folder import newest
 
     folder = options.run or newest(options.results)
     if folder is None:
@@ -49,9 +52,10 @@ def _report(options: argparse.Namespace) -> int:
 
 def _verify(options: argparse.Namespace) -> int:
     from analysis.verify import verify
+    from vitbench.measure.environment import usable_device
     from vitbench.sweep import select
 
-    device = options.device or _device()
+    device = usable_device(options.device)
     cases = select(options.sweep, options.profile, device)
     with warnings.catch_warnings():
         warnings.simplefilter(
@@ -78,12 +82,6 @@ def _lines(verdict: dict) -> list[str]:  # type: ignore[type-arg]
         lines.append(f"    {key:<14} {macs}" + (f"  {count['reason']}" if count["reason"] else ""))
         lines += [f"    {'':<14} {macs:>20,}  {reason}" for reason, macs in count["differences"].items()]
     return [*lines, *([f"    FAULT: {verdict['fault']}"] if verdict["fault"] else [])]
-
-
-def _device() -> str:
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:

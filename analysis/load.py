@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +13,8 @@ import pandas as pd
 
 from analysis.interval import SETTLED_PASSES, estimate
 from vitbench.case import Case
-from vitbench.record import STATES, read_lines
+from vitbench.folder import read_asked, read_environments, read_records
+from vitbench.record import STATES
 from vitbench.refusal import Refusal
 
 # Column -> what it holds. Printed as the glossary of every report and in results/README.md.
@@ -34,6 +34,7 @@ COLUMNS = {
     "device": "cpu or cuda",
     "scope": "core (q, k, v given), layer (with projections) or block (with norms and MLP)",
     "mode": "inference, or training (forward and backward)",
+    "load": "processes that wanted a core when it started, the largest of the passes; its own threads count",
     "state": "ok, or the worst that a pass of it came to; times are of the passes that were ok",
     "reason": "why, unless ok",
     "seconds": "of one call: median of the passes' medians; empty unless measured and right",
@@ -72,15 +73,12 @@ class Run:
 
 def load(folder: Path) -> Run:
     """Read a run's folder. Raises Refusal where it is none, or where its records are of several environments."""
-    asked = folder / "run.json"
-    if not asked.exists():
-        raise Refusal(f"{folder} holds no run.json; expected the folder of a run")
-    plan = json.loads(asked.read_text())["plan"]
-    environments = {line["id"]: line for line in read_lines(folder / "environment.json")}
+    plan = read_asked(folder)["plan"]
+    environments = read_environments(folder)
     if len(environments) > 1:
         raise Refusal(f"{folder} mixes {len(environments)} environments; expected the records of one")
     lines: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for line in read_lines(folder / "records.jsonl"):
+    for line in read_records(folder):
         lines[line["id"]].append(line)
     rows = [_row(lines[id_], sweeps) for id_, sweeps in plan["cases"].items() if lines[id_]]
     cases = pd.DataFrame(rows, columns=list(COLUMNS))
@@ -103,6 +101,7 @@ def _row(lines: list[dict[str, Any]], sweeps: list[str]) -> dict[str, Any]:
             name: getattr(case.shape, name) for name in ("batch", "height", "width", "prefix", "tokens", "dim", "heads")
         },
         **{name: getattr(case, name) for name in ("backend", "dtype", "device", "scope", "mode")},
+        "load": max((line["load"] for line in lines if line.get("load") is not None), default=None),
         "state": worst["state"],
         "reason": worst["reason"],
         "seconds": seconds,

@@ -57,6 +57,14 @@ def _appendix(run: Run) -> list[Section]:
     states = ", ".join(f"{count} {state}" for state, count in cases["state"].value_counts().items())
     unsettled = int((cases["seconds"].notna() & ~cases["settled"].astype(bool)).sum())
     sentence = f"{len(cases)} cases: {states}. {unsettled} times are unsettled (fewer than {SETTLED_PASSES} passes)."
+    if cases["load"].notna().any():
+        cores = run.environment.get("cores")
+        sentence += (
+            f" Load while measuring: {cases['load'].median():.1f} in the median, {cases['load'].max():.1f} at most,"
+        )
+        sentence += (
+            f" on {cores} cores; above the number of cores, others were running and times are not to be trusted."
+        )
     glossary = pd.DataFrame({"column": list(COLUMNS), "what it holds": list(COLUMNS.values())})
     facts = pd.DataFrame([{"fact": key, "value": _fact(value)} for key, value in run.environment.items()])
     method = (

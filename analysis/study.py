@@ -130,4 +130,4 @@ def mark_x(panel: Axes, values: Column) -> None:
     ]
     panel.set_xscale("log")
     panel.set_xticks(kept, [str(value) for value in kept], fontsize=8)
-    panel.minorticks_off()
+    panel.xaxis.minorticks_off()

@@ -15,10 +15,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from vitbench.case import DEVICES, Case
-from vitbench.record import FAULTS, read_lines
+from vitbench.case import DEVICES
+from vitbench.folder import Plan, complete, newest, read_asked, read_environments, read_records
+from vitbench.record import FAULTS
 from vitbench.refusal import Refusal
-from vitbench.run import ROOT, Plan, complete, newest, run
+from vitbench.run import ROOT, run
 from vitbench.sweep import PROFILES, select
 
 PASSES = {"smoke": 1, "quick": 5, "full": 5}
@@ -29,12 +30,18 @@ def main(arguments: list[str] | None = None) -> int:
     """0: all went well. 1: a case was wrong, crashed or timed out. 2: refused. 130: stopped by Ctrl-C."""
     options = _options(arguments)
     console = Console(stderr=options.json)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # end as cleanly as on Ctrl-C
+    for ending in (signal.SIGTERM, signal.SIGHUP):  # end as cleanly as on Ctrl-C
+        signal.signal(ending, signal.default_int_handler)
     try:
         return _bench(options, console)
     except Refusal as refusal:
         print(f"vitbench: {refusal}", file=sys.stderr)
         return 2
+    except OSError as error:  # a full disk, a folder taken away: what was recorded stays
+        print(f"vitbench: {error.filename or options.run or options.results}: {error.strerror}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
 
 
 def _bench(options: argparse.Namespace, console: Console) -> int:
@@ -85,7 +92,7 @@ def _environment(device: str | None) -> dict[str, Any]:
 
 def _close(folder: Path, as_json: bool, console: Console) -> int:
     """Report, and say which cases went wrong."""
-    lines = list(read_lines(folder / "records.jsonl"))
+    lines = list(read_records(folder))
     faults = [line for line in lines if line["state"] in FAULTS]
     for line in faults:
         console.print(
@@ -123,8 +130,8 @@ def _folder(results: Path, plan: Plan, here: dict[str, Any]) -> Path:
     name = f"{plan.profile}-{plan.device}"
     last = newest(results, f"{name}-*")
     if last is not None and not complete(last, plan):
-        same_plan = json.loads((last / "run.json").read_text())["plan"] == plan.to_dict()
-        if same_plan and [line["id"] for line in read_lines(last / "environment.json")] == [here["id"]]:
+        same_plan = read_asked(last)["plan"] == plan.to_dict()
+        if same_plan and list(read_environments(last)) == [here["id"]]:
             return last
     return results / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
 
@@ -133,15 +140,14 @@ def _dry_run(plan: Plan, as_json: bool, console: Console) -> int:
     if as_json:
         print(json.dumps(plan.to_dict(), indent=1))
         return 0
-    table = Table("case", "GMACs", "asked by", title=f"{len(plan.cases)} cases x {plan.passes} passes, nothing is run")
+    table = Table(title=f"{len(plan.cases)} cases x {plan.passes} passes, nothing is run")
+    table.add_column("case", overflow="fold")
+    table.add_column("MACs", justify="right", no_wrap=True)
+    table.add_column("asked by")
     for case, names in zip(plan.cases, plan.asked_by, strict=True):
-        table.add_row(case.id, _gmacs(case), ", ".join(names))
+        table.add_row(case.id, f"{case.cost().total_macs:,}", ", ".join(names))
     console.print(table)
     return 0
-
-
-def _gmacs(case: Case) -> str:
-    return f"{case.cost().total_macs / 1e9:.3f}"
 
 
 def _again(options: argparse.Namespace, folder: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from itertools import product
 
-from vitbench.backend import Backend, backends
+from vitbench.backend import backends
 from vitbench.case import Case
 from vitbench.operator import MODES, SCOPES, Operator, operators
 from vitbench.shape import Shape
@@ -30,15 +30,10 @@ def example_shape(operator: Operator) -> Shape:
     return next(shape for shape in SHAPES if operator.unsupported(shape) is None)
 
 
-def compiles(backend: Backend) -> bool:
-    """Whether the backend runs torch.compile, as far as it says so to the counters."""
-    return type(backend).counting is not Backend.counting
-
-
 def eager_backends(device: str = "cpu") -> list[str]:
     """Names of the backends that compile nothing and run global attention in half precision on the device."""
     case = Case(operators["global"](), SHAPES[0], "naive", "float16", device)
-    return [b.name for b in backends if not compiles(b) and b.unsupported(case) is None]
+    return [b.name for b in backends if not b.compiled and b.unsupported(case) is None]
 
 
 def cases(

@@ -41,7 +41,13 @@ def test_a_dry_run_lists_the_cases_as_json(capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize(
-    "words", [["report", "/nowhere"], ["verify", "--sweep", "nothing"], ["verify", "--profile", "x"]]
+    "words",
+    [
+        ["report", "/nowhere"],
+        ["verify", "--sweep", "nothing"],
+        ["verify", "--profile", "x"],
+        ["verify", "--device", "gpu"],
+    ],
 )
 def test_analysis_refuses_in_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert analysis.__main__.main(words) == 2

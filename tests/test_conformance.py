@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from examples import cases, compiles, example_operators, supported
+from examples import cases, example_operators, supported
 
 from vitbench.backend import Backend, backends
 from vitbench.case import DEVICES, ITEMSIZE, Case
@@ -13,13 +13,13 @@ from vitbench.check import TOLERANCE, error
 from vitbench.program import build
 
 DTYPES = tuple(ITEMSIZE)
-EAGER = [case for case in cases(dtypes=DTYPES) if supported(case) and not compiles(backends[case.backend])]
+EAGER = [case for case in cases(dtypes=DTYPES) if supported(case) and not backends[case.backend].compiled]
 # Compiling takes seconds a case: float32 for the last example of each operator, other dtypes for the last of all.
 LAST = {operator.name: operator for operator in example_operators()}.values()
 COMPILED = [
     case
     for case in cases(dtypes=DTYPES, scopes=("layer",))
-    if supported(case) and compiles(backends[case.backend]) and case.operator in LAST
+    if supported(case) and backends[case.backend].compiled and case.operator in LAST
     if case.dtype == "float32" or (case.operator == example_operators()[-1] and case.mode == "inference")
 ]
 REFUSED = [

@@ -6,7 +6,7 @@ import re
 
 import pytest
 import torch
-from examples import cases, compiles, supported
+from examples import cases, supported
 
 from vitbench.backend import backends
 from vitbench.case import Case
@@ -20,12 +20,12 @@ from vitbench.shape import Shape
 
 pytestmark = [pytest.mark.cuda, pytest.mark.filterwarnings("default")]  # torch's own differ between versions
 ON_GPU = cases(dtypes=("float32", "bfloat16", "float16"), device="cuda", scopes=("layer",))
-EAGER = [case for case in ON_GPU if not compiles(backends[case.backend])]
+EAGER = [case for case in ON_GPU if not backends[case.backend].compiled]
 # Compiling takes seconds a case: two dtypes, and training for the shifted window alone.
 COMPILED = [
     case
     for case in ON_GPU
-    if compiles(backends[case.backend]) and case.dtype != "float16"
+    if backends[case.backend].compiled and case.dtype != "float16"
     if str(case.operator) in ("global", "window3-shift1")
     if case.mode == "inference" or (str(case.operator), case.dtype) == ("window3-shift1", "float32")
 ]

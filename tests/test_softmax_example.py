@@ -6,7 +6,6 @@ import math
 
 import pytest
 import torch
-from examples import compiles
 
 from vitbench.backend import backends
 from vitbench.case import Case
@@ -16,7 +15,7 @@ from vitbench.shape import Shape
 D = 16
 CASE = Case(Global(), Shape(1, 1, 3, D, 1), "naive", scope="core")
 HERE = [
-    pytest.param(backend.name, marks=[pytest.mark.slow] if compiles(backend) else [])
+    pytest.param(backend.name, marks=[pytest.mark.slow] if backend.compiled else [])
     for backend in backends
     if backend.unsupported(CASE) is None
 ]

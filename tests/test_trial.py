@@ -13,7 +13,6 @@ import torch
 from vitbench import trial
 from vitbench.backend import Backend, backends
 from vitbench.case import Case
-from vitbench.measure import memory
 from vitbench.operators.global_ import Global
 from vitbench.operators.window import Window
 from vitbench.peak import peak_bytes
@@ -106,7 +105,7 @@ def test_lack_of_memory_is_a_state_of_its_own(run: Run) -> None:
 
 def test_what_cannot_fit_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
     large = Case(Global(), Shape(1, 224, 224, 64, 1), "naive", scope="core")
-    monkeypatch.setattr(memory, "free_bytes", lambda device: 10**9)
+    monkeypatch.setattr("vitbench.fit.free_bytes", lambda device: 10**9)
     record = trial.run(large, once)
     assert record.state == "out_of_memory"
     assert record.reason is not None and "1000000000 are free; not started" in record.reason

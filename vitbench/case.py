@@ -50,8 +50,11 @@ class Case:
     def __post_init__(self) -> None:
         known = {"dtype": ITEMSIZE, "device": DEVICES, "scope": SCOPES, "mode": MODES}
         for name, values in known.items():
-            if getattr(self, name) not in values:
+            if getattr(self, name) not in tuple(values):
                 raise Refusal(f"unknown {name} {getattr(self, name)!r}; known: {', '.join(values)}")
+        for name, value in (*asdict(self.shape).items(), *asdict(self.operator).items()):  # type: ignore[call-overload]
+            if type(value) is not int:
+                raise Refusal(f"{name} {value!r} is not a whole number")
         if reason := self.shape.unsupported() or self.operator.unsupported(self.shape):
             raise Refusal(reason)
 

@@ -19,6 +19,7 @@ from vitbench.program import Program, build
 TOLERANCE = {"float64": 1e-12, "float32": 2e-5, "float16": 1e-2, "bfloat16": 5e-2}
 MOST_ROWS = 1024  # queries of a single group up to which all are checked
 SAMPLED_ROWS = 64
+SMALL = 1e-2  # of the largest magnitude of all results: what is smaller is not judged by its own size
 
 _BESIDE_THE_LAYER = re.compile(r"\b(norm1|norm2|mlp)\.")
 
@@ -39,20 +40,33 @@ class Attend:
         return torch.zeros_like(q).index_copy(-2, self.rows, mixed)
 
 
+class Wrong(Exception):
+    """A result that is no attention of its inputs at all, in one sentence."""
+
+
 def error(case: Case, program: Program) -> float:
     """Largest relative error of output, and in training of every gradient; NaN or infinity where the case has it.
 
-    program: the case's own, as it will be timed.
+    program: the case's own, as it will be timed. Raises Wrong for a result of another shape or dtype.
     """
     count, tokens = case.operator.groups(case.shape)
     sampled = count == 1 and tokens > MOST_ROWS  # in several groups, rows of a group are not rows of the output
     rows = (_sample(tokens) if sampled else torch.arange(tokens)).to(program.inputs[0].device)
     reference = _reference(case, Attend(rows), program)
     keep = rows if sampled else slice(None)
-    if not program.training:
-        return _relative(program.call()[..., keep, :], reference.call()[..., keep, :])
-    pairs = zip(_gradients(program, keep), _gradients(reference, keep), strict=True)
-    return float(torch.tensor([_relative(a, b) for a, b in pairs]).max())  # a NaN among them stays NaN
+    found, right = _results(program, keep), _results(reference, keep)
+    for value, true in zip(found, right, strict=True):
+        if value.shape != true.shape:
+            raise Wrong(f"a result has the shape {tuple(value.shape)}; right is {tuple(true.shape)}")
+        if value.dtype != program.inputs[0].dtype:
+            raise Wrong(f"a result is {value.dtype}; right is {program.inputs[0].dtype}")
+    # A gradient that is zero on paper (of q and k where there is one token) is judged by the size of the others.
+
+    sizes = [float(true.abs().max()) for true in right]
+    least = max(SMALL * max(sizes), torch.finfo(torch.float64).tiny)
+    off = [(value.double() - true).abs().max() for value, true in zip(found, right, strict=True)]
+    errors = [largest / max(size, least) for largest, size in zip(off, sizes, strict=True)]
+    return float(torch.stack(errors).max())  # a NaN among them stays NaN
 
 
 def _sample(tokens: int) -> Tensor:
@@ -60,13 +74,18 @@ def _sample(tokens: int) -> Tensor:
 
 
 def _reference(case: Case, attend: Attend, program: Program) -> Program:
-    """The program's own weights and inputs, rounded as they are, in float64."""
-    reference = build(case, attend=attend)
-    module = reference.module.to(torch.float64)
+    """The program's own weights, and its inputs as they were made, rounded as they are, in float64."""
+    fresh = build(case, attend=attend)
+    inputs = tuple(x.detach().double().requires_grad_(program.training) for x in fresh.inputs)
+    module = fresh.module.to(torch.float64)
     own = program.module.state_dict()
     module.load_state_dict({name.removeprefix("_orig_mod."): value.double() for name, value in own.items()})
-    inputs = tuple(x.detach().double().requires_grad_(program.training) for x in program.inputs)
     return Program(module, inputs, program.training)
+
+
+def _results(program: Program, keep: slice | Tensor) -> list[Tensor]:
+    """What is compared: the output's kept rows, and in training the gradients."""
+    return _gradients(program, keep) if program.training else [program.call()[..., keep, :]]
 
 
 def _gradients(program: Program, keep: slice | Tensor) -> list[Tensor]:
@@ -82,8 +101,3 @@ def _gradients(program: Program, keep: slice | Tensor) -> list[Tensor]:
     gradient[..., keep, :] = drawn
     own = [p for name, p in program.module.named_parameters() if not _BESIDE_THE_LAYER.search(name)]
     return [kept, *torch.autograd.grad(output, [*program.inputs, *own], gradient)]
-
-
-def _relative(value: Tensor, reference: Tensor) -> float:
-    scale = reference.abs().max().clamp_min(torch.finfo(torch.float64).tiny)
-    return float((value.double() - reference).abs().max() / scale)

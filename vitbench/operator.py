@@ -87,7 +87,7 @@ operators: Registry[type[Operator]] = Registry("operator", "vitbench.operators")
 
 def parse_operator(text: str) -> Operator:
     """The operator that str() wrote: a name, its first parameter glued on, others as -name and value."""
-    words = [re.fullmatch(r"([a-z_]+?)(\d+)?", word) for word in text.split("-")]
+    words = [re.fullmatch(r"([a-z_]+?)([0-9]+)?", word) for word in text.split("-")]
     head, rest = words[0], words[1:]
     if head is None or not all(word and word[2] for word in rest):
         raise Refusal(f"operator {text!r} is not of the form name, name7 or name7-parameter3")

@@ -12,7 +12,11 @@ from vitbench.operator import MLP_RATIO
 
 
 def peak_bytes(case: Case) -> int | None:
-    """None in training, and where what the layer holds or the backend's workspace has no closed form."""
+    """None in training, where what the layer holds or the backend's workspace has no closed form, and where a token is
+    alone in its group (then torch takes short cuts of its own).
+    """
+    if case.operator.groups(case.shape).tokens == 1:
+        return None
     workspace = backends[case.backend].workspace(case) if case.mode == "inference" else None
     if workspace is None:
         return None
@@ -24,7 +28,7 @@ def peak_bytes(case: Case) -> int | None:
     joined = 0 if workspace.interleaved or shape.heads == 1 else size.features
     projecting = size.features + joined + size.features  # result, its heads joined, its projection
     base = 3 * size.features + held * case.itemsize  # qkv
-    gathered = 2 * size.bias  # the table's rows, then heads first
+    gathered = size.bias if shape.heads == 1 else 2 * size.bias  # the table's rows, then heads first
     layer = int(base + max(gathered, size.bias + workspace.peak_bytes, projecting))
     if case.scope == "layer":
         return layer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,10 +57,10 @@ def append_line(path: Path, line: Mapping[str, Any]) -> None:
         os.fsync(file.fileno())
 
 
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+def read_lines(path: Path, keys: Collection[str] = ()) -> Iterator[dict[str, Any]]:
     """The whole lines of a file, a torn last one left out; none if there is no file.
 
-    A line of a newer schema, or one that is no JSON, raises Refusal.
+    A line of a newer schema, one that is no object of JSON, or one that lacks a key raises Refusal.
     """
     if not path.exists():
         return
@@ -71,8 +71,11 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
             line = None
         if not isinstance(line, dict):
             raise Refusal(f"{path}:{number} is not an object of JSON; move the file away or repair the line")
-        if line.get("schema", SCHEMA) > SCHEMA:
-            raise Refusal(f"{path}:{number} has schema {line['schema']}; this vitbench reads up to {SCHEMA}: update it")
+        schema = line.get("schema", SCHEMA)
+        if not isinstance(schema, int) or schema > SCHEMA:
+            raise Refusal(f"{path}:{number} has schema {schema}; this vitbench reads up to {SCHEMA}: update it")
+        if lacking := [key for key in keys if key not in line]:
+            raise Refusal(f"{path}:{number} lacks {lacking[0]!r}; move the file away or repair the line")
         yield line
 
 

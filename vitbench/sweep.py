@@ -89,6 +89,8 @@ def select(names: list[str], profile: str, device: str, folder: Path = FOLDER) -
     for name in names or sweeps:
         for case in sweeps[name].cases(profile, device):
             asked.setdefault(case, []).append(name)
+    if not asked:
+        raise Refusal(f"no case for profile {profile!r} on {device} in {', '.join(names or sweeps)}")
     return asked
 
 

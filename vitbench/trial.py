@@ -13,7 +13,7 @@ import torch
 
 from vitbench.backend import backends
 from vitbench.case import Case
-from vitbench.check import TOLERANCE, error
+from vitbench.check import TOLERANCE, Wrong, error
 from vitbench.counting import findings
 from vitbench.fit import too_large
 from vitbench.measure import clock, kernels, memory
@@ -81,7 +81,10 @@ def _fill(record: Record, case: Case, time_call: Time, probe: bool) -> None:
 
 
 def _check(record: Record, case: Case, program: Program) -> None:
-    record.error = error(case, program)
+    try:
+        record.error = error(case, program)
+    except Wrong as wrong:
+        raise Ended("wrong_result", str(wrong)) from None
     if not record.error <= TOLERANCE[case.dtype]:
         off, allowed = record.error, TOLERANCE[case.dtype]
         record.error = record.error if record.error < float("inf") else None  # JSON has no NaN
@@ -109,7 +112,7 @@ def _torch_errors() -> Iterator[None]:
             yield
         except Ended:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             text = (str(error).strip().splitlines() or [""])[0]
             if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in text:
                 raise Ended("out_of_memory", text) from error

@@ -37,8 +37,9 @@ class Memory(Study):
             growing.set_title(f"{setting(row)}, core\npoints measured, lines closed form", fontsize=9)
         growing.set(yscale="log", xlabel="tokens N", ylabel="MB held at the peak")
         mark_x(growing, [size for _, curve in longest for size in curve["tokens"]])
-        for panel in (every, growing):
-            panel.legend(fontsize=8, frameon=False)
+        every.legend(fontsize=8, frameon=False)
+        if longest:
+            growing.legend(fontsize=8, frameon=False)
         worst = known["off"].abs().max()
         sentence = (
             f"In all {len(known)} cases with a closed form the measured peak is within {worst:.2%} of it."

@@ -30,8 +30,11 @@ class Naive(Backend):
         """Two score matrices at the softmax, or the scaled q, copies and scores around the products.
 
         Batched products copy q, k and v where batch and heads of these views cannot be merged.
-        Leaves out what the matrix library takes by itself.
+        In half precision on the CPU products take scratch space that depends on the processor. On CUDA this leaves out
+        what the matrix library takes.
         """
+        if case.device == "cpu" and case.itemsize == 2:
+            return None
         size = case.tensors()
         copy = size.features if size.strided else 0
         scaled = size.features + 2 * copy + size.scores

@@ -19,6 +19,9 @@ from typing import Any
 import psutil
 import torch
 
+from vitbench.case import DEVICES
+from vitbench.refusal import Refusal
+
 VARIABLES = ("OMP_", "MKL_", "KMP_", "TORCH", "PYTORCH_", "CUDA_", "CUBLAS_", "NVIDIA_TF32")  # they move times
 PACKAGES = ("torch", "triton", "fvcore", "numpy", "pytest-benchmark", "nvidia-ml-py")
 
@@ -115,13 +118,24 @@ def _cpu_name() -> str:
     return platform.processor() or platform.machine()
 
 
-def main(words: list[str]) -> int:
+def usable_device(name: str | None) -> str:
+    """The device of that name, or torch's own choice where it is None. Raises Refusal for one that is not here."""
     visible = torch.cuda.is_available()
-    device = words[0] if words else "cuda" if visible else "cpu"
-    if device == "cuda" and not visible:
-        print("device 'cuda': torch sees no CUDA device here; expected cpu, or a machine that has one", file=sys.stderr)
+    if name is None:
+        return "cuda" if visible else "cpu"
+    if name not in DEVICES:
+        raise Refusal(f"unknown device {name!r}; known: {', '.join(DEVICES)}")
+    if name == "cuda" and not visible:
+        raise Refusal("device 'cuda': torch sees no CUDA device here; expected cpu, or a machine that has one")
+    return name
+
+
+def main(words: list[str]) -> int:
+    try:
+        print(json.dumps(environment(usable_device(words[0] if words else None))))
+    except Refusal as refusal:
+        print(refusal, file=sys.stderr)
         return 2
-    print(json.dumps(environment(device)))
     return 0
 
 
