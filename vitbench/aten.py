@@ -9,9 +9,9 @@ import torch
 # Copies, reductions, gathers and norms: arithmetic, but no products of matrices. What is not here, not pointwise and
 # not a view may hold products; counters name it as uncounted, so that a new operator is never passed over in silence.
 NO_PRODUCTS = {
-    "all", "amax", "any", "arange", "cat", "clone", "constant_pad_nd", "copy_", "embedding",
+    "all", "amax", "any", "arange", "cat", "clone", "constant_pad_nd", "copy_", "device", "embedding",
     "embedding_dense_backward", "empty", "empty_like", "empty_strided", "fill_", "full_like", "index",
-    "index_put", "index_put_", "_index_put_impl_", "index_select", "lift_fresh", "_local_scalar_dense",
+    "index_put_", "index_put", "_index_put_impl_", "index_select", "lift_fresh", "_local_scalar_dense",
     "logsumexp", "max", "native_layer_norm", "native_layer_norm_backward", "new_empty_strided", "new_full",
     "new_ones", "new_zeros", "ones", "ones_like", "pad", "roll", "_safe_softmax", "scalar_tensor",
     "select_backward", "slice_backward", "_softmax", "softmax", "_softmax_backward_data", "sort", "stack", "sum",
