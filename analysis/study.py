@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from analysis.interval import ratio
 from vitbench.registry import Registry
@@ -131,3 +132,11 @@ def mark_x(panel: Axes, values: Column) -> None:
     panel.set_xscale("log")
     panel.set_xticks(kept, [str(value) for value in kept], fontsize=8)
     panel.xaxis.minorticks_off()
+
+
+def log_y(panel: Axes) -> None:
+    """A logarithmic y axis marked at 1, 2 and 5 times powers of ten, in plain numbers."""
+    panel.set_yscale("log")
+    panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    panel.yaxis.set_minor_formatter(NullFormatter())

@@ -13,7 +13,7 @@ from vitbench.measure.clock import CLOCKS_RISE, preparation, timer, warm_up
 from vitbench.record import Record
 from vitbench.run import RESTART
 
-LEAST_ROUNDS, MOST_ROUNDS = 5, 50
+LEAST_ROUNDS, MOST_ROUNDS = 3, 50
 
 
 def test_attention(case: Case, benchmark: Any, plan: dict[str, Any], keep: Callable[[Record], None]) -> None:

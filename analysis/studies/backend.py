@@ -22,13 +22,14 @@ class Backend(Study):
         if not groups:
             return None
         table = pd.DataFrame([_winner(group) for group in groups])
-        clear = table[table["verdict"] == "wins"]
-        wins = clear["fastest"].value_counts()
-        counted = ", ".join(f"{backend} {count}" for backend, count in wins.items()) or "none"
+        alone = table[table["verdict"] == "wins"]["fastest"].value_counts()
+        among = pd.Series([name for names in table.pop("_leaders") for name in names]).value_counts()
+        wins = ", ".join(f"{name} {count}" for name, count in alone.items()) or "none"
+        ties = ", ".join(f"{name} in {count}" for name, count in among.items())
         unsettled = int((table["verdict"] == "unsettled").sum())
         sentence = (
-            f"Of {len(table)} shapes, {len(clear)} have a clear winner ({counted}); {unsettled} are unsettled; "
-            f"in the others the first two cannot be told apart."
+            f"Of {len(table)} shapes, {alone.sum()} have a single winner ({wins}) and {unsettled} are unsettled. "
+            f"Fastest, or not told apart from the fastest: {ties}."
         )
         return Answer(sentence, table, _heatmap(groups))
 
@@ -40,21 +41,24 @@ def _label(group: pd.DataFrame) -> str:
 
 
 def _winner(group: pd.DataFrame) -> dict[str, object]:
+    """The fastest, those whose ratio to it may be 1, and the first of which it may not."""
     ranked = group[group["seconds"].notna()].sort_values("seconds")
-    first, second = ranked.iloc[0], ranked.iloc[1]
-    slower, low, high = times(second, first)
-    settled = first["settled"] and second["settled"]
-    naive = ranked[ranked["backend"] == "naive"]
+    first = ranked.iloc[0]
+    ratios = {row["backend"]: times(row, first) for _, row in ranked.iloc[1:].iterrows()}
+    level = [name for name, (_, low, _) in ratios.items() if not low > 1]
+    slower = [name for name in ratios if name not in level]
+    naive = ratios.get("naive")
     refused = group[group["state"] == "unsupported"]["backend"]
     return {
         "shape": _label(group),
         "fastest": first["backend"],
         "time": text.seconds(first["seconds"], first["low"], first["high"]),
-        "second": second["backend"],
-        "second over first": text.ratio(slower, low, high),
-        "verdict": ("wins" if low > 1 else "not told apart") if settled else "unsettled",
-        "naive over first": text.ratio(*times(naive.iloc[0], first)) if len(naive) else "-",
+        "not told apart from it": ", ".join(level) or "-",
+        "next": f"{slower[0]}: {text.ratio(*ratios[slower[0]])}" if slower else "-",
+        "verdict": ("not told apart" if level else "wins") if ranked["settled"].all() else "unsettled",
+        "naive over fastest": text.ratio(*naive) if naive else "-",
         "cannot run it": ", ".join(refused) or "-",
+        "_leaders": [first["backend"], *level],
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis import text
-from analysis.study import Answer, Row, Study, axes, color_of, curves, mark_x, setting, studies
+from analysis.study import Answer, Row, Study, axes, color_of, curves, log_y, mark_x, setting, studies
 from vitbench.case import ITEMSIZE
 
 
@@ -27,7 +27,9 @@ class Memory(Study):
             every.plot(*sizes, "o", ms=4, alpha=0.7, color=colors[name], label=name)
         ends = known["closed_peak_bytes"].agg(["min", "max"]) / 1e6
         every.plot(ends, ends, "k--", lw=0.8, label="equal")
-        every.set(xscale="log", yscale="log", xlabel="closed form, MB", ylabel="measured, MB", title="every case")
+        log_y(every)
+        every.set(xscale="log", xlabel="closed form, MB", ylabel="measured, MB")
+        every.set_title("every case", fontsize=9)
         longest = _longest(known)
         for row, curve in longest:
             growing.plot(curve["tokens"], curve["closed_peak_bytes"] / 1e6, "-", lw=1, color=colors[row["backend"]])
@@ -35,7 +37,8 @@ class Memory(Study):
                 curve["tokens"], curve["peak_bytes"] / 1e6, "o", color=colors[row["backend"]], label=row["backend"]
             )
             growing.set_title(f"{setting(row)}, core\npoints measured, lines closed form", fontsize=9)
-        growing.set(yscale="log", xlabel="tokens N", ylabel="MB held at the peak")
+        log_y(growing)
+        growing.set(xlabel="tokens N", ylabel="MB held at the peak")
         mark_x(growing, [size for _, curve in longest for size in curve["tokens"]])
         every.legend(fontsize=8, frameon=False)
         if longest:

@@ -35,7 +35,7 @@ class Pairs(Study):
         panel.axvline(crossing, color="k", lw=0.8, ls=":")
         panel.text(crossing * 1.02, 0.02, f"N = 2D = {crossing}", fontsize=8)
         mark_x(panel, [size for _, both in found for size in both["tokens"]])
-        panel.set(ylim=(0, 1), xlabel="tokens N", ylabel="share of the pair terms in the layer")
+        panel.set(ylim=(0, None), xlabel="tokens N", ylabel="share of the pair terms in the layer")
         panel.legend(fontsize=8, frameon=False)
         table = pd.DataFrame([_crossings(row, both) for row, both in found])
         where = "; ".join(f"{line['backend']}: {line['half of the seconds at N']}" for line in table.to_dict("records"))

@@ -14,6 +14,7 @@ from analysis.study import (
     axes,
     color_of,
     curves,
+    log_y,
     mark_x,
     points,
     shape,
@@ -38,7 +39,8 @@ class Patch(Study):
         for row, curve in found:
             label = f"{row['backend']}, B={row['batch']}, {row['dtype']}, {row['mode']}"
             points(panel, curve["height"], curve, label, colors[row["backend"]], 1e3)
-        panel.set(yscale="log", xlabel="tokens along a side of the grid (image / patch)", ylabel="ms a layer")
+        log_y(panel)
+        panel.set(xlabel="tokens along a side of the grid (image / patch)", ylabel="ms a layer")
         mark_x(panel, pd.concat([curve["height"] for _, curve in found]))
         panel.legend(fontsize=8, frameon=False)
         last = steps[-1]

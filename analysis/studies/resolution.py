@@ -16,6 +16,7 @@ from analysis.study import (
     axes,
     color_of,
     curves,
+    log_y,
     mark_x,
     points,
     setting,
@@ -47,7 +48,8 @@ class Resolution(Study):
             label = f"MACs, at {text.quantity(rate, 'MAC/s')}"
             panel.plot(fastest["tokens"], fastest["macs"] / rate * 1e3, "k--", lw=1, label=label)
             mark_x(panel, [size for _, curve in chosen for size in curve["tokens"]])
-            panel.set(yscale="log", xlabel="tokens N", ylabel="ms a layer", title=name)
+            log_y(panel)
+            panel.set(xlabel="tokens N", ylabel="ms a layer", title=name)
             panel.title.set_fontsize(9)
             panel.legend(fontsize=8, frameon=False)
         sentence = "; ".join(_in_words(table[table["operator"] == name]) for name in dict.fromkeys(table["operator"]))

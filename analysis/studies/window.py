@@ -17,6 +17,7 @@ from analysis.study import (
     axes,
     color_of,
     curves,
+    log_y,
     mark_x,
     shape,
     studies,
@@ -59,7 +60,8 @@ class Window(Study):
                 panel.plot(both["tokens"], both["predicted"], "--", lw=1, color=color)
             panel.axhline(1, color="k", lw=0.8)
             mark_x(panel, [size for _, both in chosen for size in both["tokens"]])
-            panel.set(yscale="log", xlabel="tokens N", ylabel="window / global")
+            log_y(panel)
+            panel.set(xlabel="tokens N", ylabel="window / global")
             panel.set_title(f"{'shifted' if flag else 'unshifted'}: points seconds, dashes MACs", fontsize=9)
             if count:
                 panel.legend(fontsize=8, frameon=False)
