@@ -161,5 +161,6 @@ img { max-width: 100% } div { overflow-x: auto; max-height: 40rem }
 table { border-collapse: collapse; font-size: .82rem } 
 th { position: sticky; top: 0; background: #fff; text-align: left }
 th, td { padding: .25rem .7rem .25rem 0; border-bottom: 1px solid #ddd; vertical-align: top }
+#cases td { white-space: nowrap }
 nav { columns: 2; font-size: .9rem }
 """
