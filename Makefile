@@ -38,8 +38,8 @@ lint: $(READY) ## ruff and mypy --strict
 cuda: $(READY) ## on a machine with CUDA: its tests, quick and verify on the GPU, all said and kept under RESULTS
 	mkdir -p $(RESULTS); status=0; \
 	$(PYTHON) -m pytest -m cuda -p no:cacheprovider > $(RESULTS)/tests.txt 2>&1 || status=1; tail -n 20 $(RESULTS)/tests.txt; \
-	$(MAKE) bench PROFILE=quick DEVICE=cuda PASSES=$(or $(PASSES),3) || status=1; \
-	$(MAKE) verify PROFILE=quick DEVICE=cuda > $(RESULTS)/verify.txt || status=1; tail -n 1 $(RESULTS)/verify.txt; \
+	$(MAKE) -s --no-print-directory bench PROFILE=quick DEVICE=cuda PASSES=$(or $(PASSES),3) || status=1; \
+	$(MAKE) -s --no-print-directory verify PROFILE=quick DEVICE=cuda > $(RESULTS)/verify.txt || status=1; tail -n 1 $(RESULTS)/verify.txt; \
 	exit $$status
 
 ifneq ($(VENV),)

@@ -23,8 +23,11 @@ def main(arguments: list[str] | None = None) -> int:
     except Refusal as refusal:
         print(f"vitbench: {refusal}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # whoever read the output has seen enough
+        sys.stderr.close()
+        return 0
     except OSError as error:
-        print(f"vitbench: {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"vitbench: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130

@@ -32,15 +32,16 @@ def estimate(passes: Sequence[Sequence[float]], seed: int = 0) -> tuple[float, f
 
 
 def ratio(above: Mapping[int, float], below: Mapping[int, float]) -> tuple[float, float, float]:
-    """above / below, and the ends of its 95 % bootstrap interval, from the passes that hold both.
+    """above / below, and the ends of its 95 % bootstrap interval over the passes that hold both.
 
     above, below: median of each pass. Within a pass both ran in one process, so what slowed that process cancels.
-    NaN if no pass holds both.
+    NaN where there is nothing to say: the ends from a single pass, all three if no pass holds both.
     """
     shared = sorted(above.keys() & below.keys())
     if not shared:
         return nan, nan, nan
-    return estimate([[above[pass_] / below[pass_]] for pass_ in shared])
+    middle, low, high = estimate([[above[pass_] / below[pass_]] for pass_ in shared])
+    return (middle, low, high) if len(shared) > 1 else (middle, nan, nan)
 
 
 def _medians(samples: np.ndarray[tuple[int], np.dtype[np.float64]], draw: np.random.Generator) -> np.ndarray:

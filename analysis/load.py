@@ -130,5 +130,5 @@ def _first(lines: list[dict[str, Any]], name: str) -> Any:
 
 
 def _median(lines: list[dict[str, Any]], name: str) -> float | None:
-    values = [line[name] for line in lines if line[name] is not None]
+    values = [line[name] for line in lines if line.get(name) is not None]
     return float(pd.Series(values).median()) if values else None

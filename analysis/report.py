@@ -70,7 +70,7 @@ def _appendix(run: Run) -> list[Section]:
     method = (
         f"A time is the median of the passes' medians, each pass a fresh process; intervals are {CONFIDENCE:.0%} "
         f"bootstrap intervals over passes, then samples ({RESAMPLES} resamples). "
-        "Ratios of two cases are taken pass by pass. "
+        "Ratios of two cases are taken pass by pass, their intervals over passes alone. "
         "Each case was checked against float64 before its first time was taken. 1 MAC = 2 FLOPs."
     )
     why = ended[["id", "state", "reason"]].reset_index(drop=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from vitbench.registry import Registry
 
 Row = Any  # a pandas Series with the columns of analysis.load.COLUMNS; its stubs cannot know their types
 Column = Any
+Curves = list[tuple[Row, pd.DataFrame]]
 
 
 @dataclass(frozen=True)
@@ -98,12 +99,27 @@ def axes(count: int = 1, width: float = 6.4) -> tuple[Figure, list[Axes]]:
     return figure, panels
 
 
+def panels(found: Curves, name: Callable[[Row], str], width: float = 6.4) -> tuple[Figure, list[tuple[Axes, Curves]]]:
+    """One panel for each distinct name of the curves, titled by it, with its curves."""
+    names = list(dict.fromkeys(name(row) for row, _ in found))
+    figure, drawn = axes(len(names), width)
+    for panel, title in zip(drawn, names, strict=True):
+        panel.set_title(title, fontsize=9)
+    return figure, [
+        (panel, [(row, curve) for row, curve in found if name(row) == title])
+        for panel, title in zip(drawn, names, strict=True)
+    ]
+
+
+def bars(panel: Axes, x: Column, middle: Column, low: Column, high: Column, label: str, color: str) -> None:
+    """A curve with the interval of each point."""
+    errors = [middle - low, high - middle]
+    panel.errorbar(x, middle, yerr=errors, label=label, color=color, marker="o", ms=4, capsize=2, lw=1.4)
+
+
 def points(panel: Axes, x: Column, curve: pd.DataFrame, label: str, color: str, scale: float = 1.0) -> None:
     """Times with their intervals, times scale."""
-    errors = [(curve["seconds"] - curve["low"]) * scale, (curve["high"] - curve["seconds"]) * scale]
-    panel.errorbar(
-        x, curve["seconds"] * scale, yerr=errors, label=label, color=color, marker="o", ms=4, capsize=2, lw=1.4
-    )
+    bars(panel, x, curve["seconds"] * scale, curve["low"] * scale, curve["high"] * scale, label, color)
 
 
 def color_of(names: Sequence[str]) -> dict[str, str]:
@@ -125,10 +141,10 @@ def color_of(names: Sequence[str]) -> dict[str, str]:
 
 def mark_x(panel: Axes, values: Column) -> None:
     """A logarithmic x axis with its marks at the values measured, as far as they do not crowd."""
-    distinct = sorted({int(value) for value in values})
-    kept = [
-        value for n, value in enumerate(distinct) if n == 0 or value >= 1.15 * distinct[n - 1] or n == len(distinct) - 1
-    ]
+    kept: list[int] = []
+    for value in sorted({int(value) for value in values}):
+        if not kept or value >= 1.15 * kept[-1]:
+            kept.append(value)
     panel.set_xscale("log")
     panel.set_xticks(kept, [str(value) for value in kept], fontsize=8)
     panel.xaxis.minorticks_off()

@@ -41,9 +41,13 @@ def ratio(value: float, low: float | None = None, high: float | None = None) -> 
     if math.isnan(value):
         return "-"
     text = f"{number(value)}x"
-    return text if low is None or high is None else f"{text} ({number(low)} to {number(high)})"
+    if low is None or high is None or math.isnan(low):
+        return text
+    return f"{text} ({number(low)} to {number(high)})"
 
 
 def percent(value: float, low: float, high: float) -> str:
     """31.2% (30.1% to 32.5%)."""
-    return f"{value:.1%} ({low:.1%} to {high:.1%})"
+    if math.isnan(value):
+        return "-"
+    return f"{value:.1%}" if math.isnan(low) else f"{value:.1%} ({low:.1%} to {high:.1%})"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +33,16 @@ def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     console = Console(stderr=options.json)
     for ending in (signal.SIGTERM, signal.SIGHUP):  # end as cleanly as on Ctrl-C
-        signal.signal(ending, signal.default_int_handler)
+        if signal.getsignal(ending) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(ending, signal.default_int_handler)
     try:
         return _bench(options, console)
     except Refusal as refusal:
         print(f"vitbench: {refusal}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # whoever read the output has seen enough
+        sys.stderr.close()
+        return 0
     except OSError as error:  # a full disk, a folder taken away: what was recorded stays
         print(f"vitbench: {error.filename or options.run or options.results}: {error.strerror}", file=sys.stderr)
         return 2
@@ -129,10 +135,11 @@ def _folder(results: Path, plan: Plan, here: dict[str, Any]) -> Path:
     """The newest unfinished run of this very plan in this very environment, or a new folder."""
     name = f"{plan.profile}-{plan.device}"
     last = newest(results, f"{name}-*")
-    if last is not None and not complete(last, plan):
-        same_plan = read_asked(last)["plan"] == plan.to_dict()
-        if same_plan and list(read_environments(last)) == [here["id"]]:
-            return last
+    if last is not None:
+        with suppress(Refusal):  # a damaged folder is not gone on with
+            same_plan = read_asked(last)["plan"] == plan.to_dict()
+            if same_plan and list(read_environments(last)) == [here["id"]] and not complete(last, plan):
+                return last
     return results / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
@@ -154,7 +161,7 @@ def _again(options: argparse.Namespace, folder: Path) -> str:
     words = ["--profile", options.profile, *(word for name in options.sweep for word in ("--sweep", name))]
     words += ["--device", options.device] if options.device else []
     words += ["--passes", str(options.passes)] if options.passes else []
-    return " ".join([*words, "--seed", str(options.seed), "--run", str(folder)])
+    return shlex.join([*words, "--seed", str(options.seed), "--run", str(folder)])
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:

@@ -52,10 +52,10 @@ def _find(case: Case, counter: Counter, place: str) -> Finding:
         program = build(case, device="meta" if place == "meta" else None)
         with compiler.turned_off() if backend.compiled else nullcontext():
             count = counter.count(program)
+        differences = counter.differences(case, count)
     except Uncountable as error:
         return Finding(key, closed, None, (), {}, str(error))
     except Exception as error:  # a counter that fails must not cost the case its time; the reason is kept
         said = (str(error).strip().splitlines() or ["no message"])[0]
         return Finding(key, closed, None, (), {}, f"{type(error).__name__}: {said}")
-    differences = counter.differences(case, count)
     return Finding(key, closed, count.macs, count.uncounted, differences, None)

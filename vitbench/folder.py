@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from vitbench.case import Case
-from vitbench.record import append_line, read_lines
+from vitbench.record import STATES, append_line, read_lines
 from vitbench.refusal import Refusal
 
-RECORD_KEYS = ("id", "pass", "case", "state", "reason", "seconds", "peak_bytes")  # without which none can be read
+# Without these no record can be read.
+RECORD_KEYS = ("id", "pass", "case", "state", "reason", "cost", "seconds", "error", "peak_bytes", "ran")
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,10 @@ def read_asked(folder: Path) -> dict[str, Any]:
 
 def read_records(folder: Path) -> Iterator[dict[str, Any]]:
     """Every record, in the order of writing. Raises Refusal where a line is damaged or of a newer schema."""
-    return read_lines(folder / "records.jsonl", RECORD_KEYS)
+    for line in read_lines(folder / "records.jsonl", RECORD_KEYS):
+        if line["state"] not in STATES:
+            raise Refusal(f"{folder / 'records.jsonl'}: unknown state {line['state']!r}; known: {', '.join(STATES)}")
+        yield line
 
 
 def read_environments(folder: Path) -> dict[str, dict[str, Any]]:

@@ -69,10 +69,11 @@ def _heatmap(groups: list[pd.DataFrame]) -> Figure:
     figure.set_size_inches(figure.get_figwidth() + 2.5, 1.2 + 0.42 * len(groups))
     ratios = np.full((len(groups), len(backends)), np.nan)
     for y, group in enumerate(groups):
+        fastest = group.sort_values("seconds").iloc[0]
         for _, row in group.iterrows():
             x = backends.index(row["backend"])
             if pd.notna(row["seconds"]):
-                ratios[y, x] = row["seconds"] / group["seconds"].min()
+                ratios[y, x] = times(row, fastest)[0]
             word = text.number(ratios[y, x]) if np.isfinite(ratios[y, x]) else row["state"].replace("_", " ")
             dark = np.isfinite(ratios[y, x]) and ratios[y, x] > 2.5
             panel.text(x, y, word, ha="center", va="center", fontsize=7.5, color="w" if dark else "k")
@@ -82,7 +83,7 @@ def _heatmap(groups: list[pd.DataFrame]) -> Figure:
     panel.set_xticks(range(len(backends)), backends, rotation=25, ha="right", fontsize=8)
     panel.set_yticks(range(len(groups)), [_label(group) for group in groups], fontsize=7.5)
     panel.grid(False)
-    panel.set_title("time over the fastest backend of the row", fontsize=9)
+    panel.set_title("time over the fastest backend of the row, pass by pass", fontsize=9)
     return figure
 
 

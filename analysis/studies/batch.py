@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis import text
-from analysis.study import Answer, Row, Study, asked_by, axes, color_of, curves, mark_x, studies
+from analysis.study import Answer, Row, Study, asked_by, bars, color_of, curves, mark_x, panels, studies
 
 NEAR = 0.95  # of the best throughput
 
@@ -20,27 +20,23 @@ class Batch(Study):
         found = [(row, curve) for row, curve in curves(measured, ["batch"]) if curve["batch"].nunique() > 1]
         if not found:
             return None
-        figure, (panel,) = axes()
-        colors = color_of([row["backend"] for row, _ in found])
-        for row, curve in found:
-            rate = curve["images_per_second"]
-            errors = [rate - curve["batch"] / curve["high"], curve["batch"] / curve["low"] - rate]
-            label = f"{row['backend']}, {row['scope']}, {row['dtype']}, {row['mode']}"
-            panel.errorbar(
-                curve["batch"],
-                rate,
-                yerr=errors,
-                marker="o",
-                ms=4,
-                capsize=2,
-                color=colors[row["backend"]],
-                label=label,
-            )
-        panel.set(xlabel="batch, images", ylabel="images/s through one layer", ylim=(0, None))
-        mark_x(panel, measured["batch"])
-        panel.legend(fontsize=8, frameon=False)
+        figure, drawn = panels(found, _setting)
+        for panel, chosen in drawn:
+            colors = color_of([row["backend"] for row, _ in chosen])
+            for row, curve in chosen:
+                slowest, fastest = curve["batch"] / curve["high"], curve["batch"] / curve["low"]
+                rate, color = curve["images_per_second"], colors[row["backend"]]
+                bars(panel, curve["batch"], rate, slowest, fastest, row["backend"], color)
+            panel.set(xlabel="batch, images", ylabel="images/s through one layer", ylim=(0, None))
+            mark_x(panel, measured["batch"])
+            panel.legend(fontsize=8, frameon=False)
         table = pd.concat([_rows(row, curve) for row, curve in found], ignore_index=True)
-        return Answer(". ".join(_gain(row, curve) for row, curve in found[:3]) + ".", table, figure)
+        each = "; ".join(_gain(row, curve) for row, curve in drawn[0][1])
+        return Answer(f"{_setting(found[0][0])}: {each}.", table, figure)
+
+
+def _setting(row: Row) -> str:
+    return f"N={row['tokens']}, D={row['dim']}, {row['scope']}, {row['dtype']}, {row['mode']}"
 
 
 def _gain(row: Row, curve: pd.DataFrame) -> str:

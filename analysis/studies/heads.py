@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis import text
-from analysis.study import Answer, Row, Study, asked_by, axes, color_of, curves, mark_x, points, studies, times
+from analysis.study import Answer, Row, Study, asked_by, color_of, curves, mark_x, panels, points, studies, times
 
 
 class Heads(Study):
@@ -18,19 +18,23 @@ class Heads(Study):
         found = [(row, curve) for row, curve in curves(measured, ["heads"]) if curve["heads"].nunique() > 1]
         if not found:
             return None
-        figure, (panel,) = axes()
-        colors = color_of([row["backend"] for row, _ in found])
-        for row, curve in found:
-            points(panel, curve["heads"], curve, f"{row['backend']}, {row['scope']}", colors[row["backend"]], 1e3)
-        panel.set(xlabel="heads H (head_dim = D / H)", ylabel="ms", ylim=(0, None))
-        mark_x(panel, measured["heads"])
-        panel.legend(fontsize=8, frameon=False)
-        first = found[0][0]
-        panel.set_title(f"N={first['tokens']}, D={first['dim']}, B={first['batch']}, {first['dtype']}", fontsize=9)
+        figure, drawn = panels(found, _setting)
+        for panel, chosen in drawn:
+            colors = color_of([row["backend"] for row, _ in chosen])
+            for row, curve in chosen:
+                points(panel, curve["heads"], curve, row["backend"], colors[row["backend"]], 1e3)
+            panel.set(xlabel="heads H (head_dim = D / H)", ylabel="ms", ylim=(0, None))
+            mark_x(panel, measured["heads"])
+            panel.legend(fontsize=8, frameon=False)
         table = pd.concat([_rows(row, curve) for row, curve in found], ignore_index=True)
-        each = "; ".join(_most(row, curve) for row, curve in found[:4])
+        first = found[0][0]
+        each = "; ".join(_most(row, curve) for row, curve in drawn[0][1])
         macs = text.quantity(float(first["macs"]), "MAC")
-        return Answer(f"At the same {macs}, from the fewest heads to the most: {each}.", table, figure)
+        return Answer(f"At the same {macs} ({_setting(first)}), {each}.", table, figure)
+
+
+def _setting(row: Row) -> str:
+    return f"N={row['tokens']}, D={row['dim']}, B={row['batch']}, {row['dtype']}, {row['scope']}, {row['mode']}"
 
 
 def _most(row: Row, curve: pd.DataFrame) -> str:
@@ -46,11 +50,12 @@ def _rows(row: Row, curve: pd.DataFrame) -> pd.DataFrame:
             "backend": row["backend"],
             "scope": row["scope"],
             "dtype": row["dtype"],
+            "mode": row["mode"],
             "heads": line["heads"],
             "head_dim": line["dim"] // line["heads"],
             "score elements": f"{line['score_elements']:,}",
             "time": text.seconds(line["seconds"], line["low"], line["high"]),
-            "over its best": text.ratio(*times(line, best)),
+            "over the fastest of its rows, pass by pass": text.ratio(*times(line, best)),
             "peak memory": text.quantity(line["peak_bytes"], "B"),
         }
         for _, line in curve.iterrows()

@@ -7,7 +7,21 @@ import pandas as pd
 
 from analysis import text
 from analysis.interval import ratio
-from analysis.study import SIDES, WORK, Answer, Row, Study, asked_by, axes, color_of, curves, mark_x, shape, studies
+from analysis.study import (
+    SIDES,
+    WORK,
+    Answer,
+    Row,
+    Study,
+    asked_by,
+    bars,
+    color_of,
+    curves,
+    mark_x,
+    panels,
+    shape,
+    studies,
+)
 
 
 class Pairs(Study):
@@ -21,26 +35,26 @@ class Pairs(Study):
         found = [(row, both) for row, curve in curves(layers, SIDES) if len(both := _with_core(curve, cores)) > 1]
         if not found:
             return None
-        colors = color_of([row["backend"] for row, _ in found])
-        figure, (panel,) = axes()
-        panel.plot(found[0][1]["tokens"], found[0][1]["macs_share"], "k--", label="of the MACs")
-        for row, both in found:
-            label = f"of the seconds (core alone over layer), {row['backend']}, {row['dtype']}, {row['mode']}"
-            bars = [both["share"] - both["share_low"], both["share_high"] - both["share"]]
-            color = colors[row["backend"]]
-            panel.errorbar(
-                both["tokens"], both["share"], yerr=bars, marker="o", ms=4, capsize=2, color=color, label=label
-            )
-        crossing = 2 * int(found[0][0]["dim"])
-        panel.axvline(crossing, color="k", lw=0.8, ls=":")
-        panel.text(crossing * 1.02, 0.02, f"N = 2D = {crossing}", fontsize=8)
-        mark_x(panel, [size for _, both in found for size in both["tokens"]])
-        panel.set(ylim=(0, None), xlabel="tokens N", ylabel="share of the pair terms in the layer")
-        panel.legend(fontsize=8, frameon=False)
+        figure, drawn = panels(found, shape)
+        for panel, chosen in drawn:
+            colors = color_of([row["backend"] for row, _ in chosen])
+            longest = max((both for _, both in chosen), key=len)
+            panel.plot(longest["tokens"], longest["macs_share"], "k--", label="of the MACs")
+            for row, both in chosen:
+                label = f"of the seconds (core alone over layer), {row['backend']}"
+                shares = both["share"], both["share_low"], both["share_high"]
+                bars(panel, both["tokens"], *shares, label, colors[row["backend"]])
+            crossing = 2 * int(chosen[0][0]["dim"])
+            panel.axvline(crossing, color="k", lw=0.8, ls=":")
+            panel.text(crossing * 1.02, 0.02, f"N = 2D = {crossing}", fontsize=8)
+            mark_x(panel, [size for _, both in chosen for size in both["tokens"]])
+            panel.set(ylim=(0, None), xlabel="tokens N", ylabel="share of the pair terms in the layer")
+            panel.legend(fontsize=8, frameon=False)
         table = pd.DataFrame([_crossings(row, both) for row, both in found])
-        where = "; ".join(f"{line['backend']}: {line['half of the seconds at N']}" for line in table.to_dict("records"))
+        first = found[0][0]
+        where = "; ".join(f"{row['backend']}: {_half(both)}" for row, both in drawn[0][1])
         sentence = (
-            f"In MACs the pair terms overtake the projections at N = 2D = {crossing}; "
+            f"In MACs the pair terms overtake the projections at N = 2D = {2 * int(first['dim'])} ({shape(first)}); "
             f"in seconds the core, timed alone, takes half of its layer's time at N of {where}."
         )
         return Answer(sentence, table, figure)
@@ -62,15 +76,15 @@ def _crossings(row: Row, curve: pd.DataFrame) -> dict[str, object]:
         "shape": shape(row),
         "half of the MACs at N": text.number(2 * row["dim"], 4),
         "half of the seconds at N": _half(curve),
-        f"share of MACs, N = {first['tokens']}": f"{first['macs_share']:.1%}",
-        f"core over layer in seconds, N = {first['tokens']}": text.percent(
-            first["share"], first["share_low"], first["share_high"]
-        ),
-        f"share of MACs, N = {last['tokens']}": f"{last['macs_share']:.1%}",
-        f"core over layer in seconds, N = {last['tokens']}": text.percent(
-            last["share"], last["share_low"], last["share_high"]
-        ),
+        "tokens": f"{first['tokens']} to {last['tokens']}",
+        "share of MACs": f"{first['macs_share']:.1%} to {last['macs_share']:.1%}",
+        "core over layer in seconds, smallest": _percent(first),
+        "core over layer in seconds, largest": _percent(last),
     }
+
+
+def _percent(line: Row) -> str:
+    return text.percent(line["share"], line["share_low"], line["share_high"])
 
 
 def _half(curve: pd.DataFrame) -> str:

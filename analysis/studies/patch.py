@@ -11,11 +11,11 @@ from analysis.study import (
     Row,
     Study,
     asked_by,
-    axes,
     color_of,
     curves,
     log_y,
     mark_x,
+    panels,
     points,
     shape,
     studies,
@@ -34,20 +34,20 @@ class Patch(Study):
         if not steps:
             return None
         table = pd.DataFrame(steps)
-        figure, (panel,) = axes()
-        colors = color_of([row["backend"] for row, _ in found])
-        for row, curve in found:
-            label = f"{row['backend']}, B={row['batch']}, {row['dtype']}, {row['mode']}"
-            points(panel, curve["height"], curve, label, colors[row["backend"]], 1e3)
-        log_y(panel)
-        panel.set(xlabel="tokens along a side of the grid (image / patch)", ylabel="ms a layer")
-        mark_x(panel, pd.concat([curve["height"] for _, curve in found]))
-        panel.legend(fontsize=8, frameon=False)
+        figure, drawn = panels(found, shape)
+        for panel, chosen in drawn:
+            colors = color_of([row["backend"] for row, _ in chosen])
+            for row, curve in chosen:
+                points(panel, curve["height"], curve, row["backend"], colors[row["backend"]], 1e3)
+            log_y(panel)
+            panel.set(xlabel="tokens along a side of the grid (image / patch)", ylabel="ms a layer")
+            mark_x(panel, [side for _, curve in chosen for side in curve["height"]])
+            panel.legend(fontsize=8, frameon=False)
         last = steps[-1]
         sentence = (
             f"Halving the patch makes 4 times the grid tokens and 16 times the score entries (a little less with CLS); "
             f"from a grid of {last['grid']} it costs {last['MACs']} the MACs "
-            f"and {last['time']} the time with {last['backend']}."
+            f"and {last['time']} the time with {last['backend']} ({last['shape']})."
         )
         return Answer(sentence, table, figure)
 

@@ -13,11 +13,11 @@ from analysis.study import (
     Row,
     Study,
     asked_by,
-    axes,
     color_of,
     curves,
     log_y,
     mark_x,
+    panels,
     points,
     setting,
     shape,
@@ -36,30 +36,31 @@ class Resolution(Study):
         if not found:
             return None
         table = pd.DataFrame([_growth(row, curve) for row, curve in found])
-        settings = list(dict.fromkeys(setting(row) for row, _ in found))
-        figure, panels = axes(len(settings))
-        colors = color_of([row["backend"] for row, _ in found])
-        for panel, name in zip(panels, settings, strict=True):
-            chosen = [(row, curve) for row, curve in found if setting(row) == name]
+        figure, drawn = panels(found, setting)
+        for panel, chosen in drawn:
+            colors = color_of([row["backend"] for row, _ in chosen])
             for row, curve in chosen:
                 points(panel, curve["tokens"], curve, row["backend"], colors[row["backend"]], 1e3)
-            fastest = min((curve for _, curve in chosen), key=lambda curve: float(curve["seconds"].iloc[-1]))
-            rate = fastest["macs_per_second"].iloc[-1]
+            # the MACs, at the rate of the curve that goes furthest, and of such the fastest
+            reached = [(curve["tokens"].iloc[-1], -curve["seconds"].iloc[-1]) for _, curve in chosen]
+            best = chosen[max(range(len(chosen)), key=reached.__getitem__)][1]
+            rate = best["macs_per_second"].iloc[-1]
             label = f"MACs, at {text.quantity(rate, 'MAC/s')}"
-            panel.plot(fastest["tokens"], fastest["macs"] / rate * 1e3, "k--", lw=1, label=label)
-            mark_x(panel, [size for _, curve in chosen for size in curve["tokens"]])
+            panel.plot(best["tokens"], best["macs"] / rate * 1e3, "k--", lw=1, label=label)
             log_y(panel)
-            panel.set(xlabel="tokens N", ylabel="ms a layer", title=name)
-            panel.title.set_fontsize(9)
+            panel.set(xlabel="tokens N", ylabel="ms a layer")
+            mark_x(panel, [size for _, curve in chosen for size in curve["tokens"]])
             panel.legend(fontsize=8, frameon=False)
-        sentence = "; ".join(_in_words(table[table["operator"] == name]) for name in dict.fromkeys(table["operator"]))
+        parts = [table[table["operator"] == name] for name in dict.fromkeys(table["operator"])]
+        sentence = "; ".join(_in_words(part[part["shape"] == part["shape"].iloc[0]]) for part in parts)
         return Answer(f"{sentence}.", table.drop(columns=["_time", "_macs"]), figure)
 
 
 def _in_words(table: pd.DataFrame) -> str:
-    """The exponents of one operator."""
-    times = ", ".join(f"{row['_time']:.2f} ({row['backend']})" for row in table.head(6).to_dict("records"))
-    return f"{table['operator'].iloc[0]}: time grows as N to the power of {times}, MACs as {table['_macs'].iloc[0]:.2f}"
+    """The exponents of one operator in one setting."""
+    times = ", ".join(f"{row['_time']:.2f} ({row['backend']})" for row in table.to_dict("records"))
+    name = f"{table['operator'].iloc[0]} ({table['shape'].iloc[0]})"
+    return f"{name}: time grows as N to the power of {times}, MACs as {table['_macs'].iloc[0]:.2f}"
 
 
 def _growth(row: Row, curve: pd.DataFrame) -> dict[str, object]:

@@ -14,11 +14,12 @@ from analysis.study import (
     Row,
     Study,
     asked_by,
-    axes,
+    bars,
     color_of,
     curves,
     log_y,
     mark_x,
+    panels,
     shape,
     studies,
 )
@@ -39,32 +40,19 @@ class Window(Study):
         found = [(row, both) for row, curve in windows if len(both := _against(curve, against))]
         if not found:
             return None
-        figure, panels = axes(2, 5.6)
-        shifted = [["-shift" in row["operator"] for row, _ in found].count(flag) for flag in (False, True)]
-        for panel, flag, count in zip(panels, (False, True), shifted, strict=True):
-            chosen = [(row, both) for row, both in found if ("-shift" in row["operator"]) == flag]
+        figure, drawn = panels(found, _setting, 5.6)
+        for panel, chosen in drawn:
             colors = color_of([row["operator"] for row, _ in chosen])
             for row, both in chosen:
                 color = colors[row["operator"]]
-                bars = [both["measured"] - both["low_ratio"], both["high_ratio"] - both["measured"]]
-                panel.errorbar(
-                    both["tokens"],
-                    both["measured"],
-                    yerr=bars,
-                    marker="o",
-                    ms=4,
-                    capsize=2,
-                    color=color,
-                    label=row["operator"],
-                )
+                ratios = both["measured"], both["low_ratio"], both["high_ratio"]
+                bars(panel, both["tokens"], *ratios, row["operator"], color)
                 panel.plot(both["tokens"], both["predicted"], "--", lw=1, color=color)
             panel.axhline(1, color="k", lw=0.8)
             mark_x(panel, [size for _, both in chosen for size in both["tokens"]])
             log_y(panel)
             panel.set(xlabel="tokens N", ylabel="window / global")
-            panel.set_title(f"{'shifted' if flag else 'unshifted'}: points seconds, dashes MACs", fontsize=9)
-            if count:
-                panel.legend(fontsize=8, frameon=False)
+            panel.legend(fontsize=8, frameon=False)
         table = pd.DataFrame([_crossing(row, both) for row, both in found])
         return Answer(_sentence(found), table, figure)
 
@@ -77,11 +65,17 @@ def _against(curve: pd.DataFrame, against: pd.DataFrame) -> pd.DataFrame:
     return both.join(measured).assign(predicted=both["macs"] / both["macs_global"])
 
 
+def _setting(row: Row) -> str:
+    cut = "shifted" if "-shift" in row["operator"] else "unshifted"
+    return f"{cut}, {row['backend']}, {shape(row)}\npoints seconds, dashes MACs"
+
+
 def _sentence(found: list[tuple[Row, pd.DataFrame]]) -> str:
     row, both = next((pair for pair in found if pair[0]["operator"] == "window7"), found[0])
     last = both.iloc[-1]
     return (
-        f"{row['operator']} (D={row['dim']}) needs fewer MACs than global attention from "
+        f"{row['operator']} ({row['backend']}, {shape(row)}) needs fewer MACs than global attention "
+        f"({last['backend_global']}) from "
         f"N = {_first(both, 'predicted')} and less time from N = {_first(both, 'measured')} of the grids measured; "
         f"at N = {last['tokens']} global "
         f"attention takes {text.number(1 / last['measured'])} times its time and {text.number(1 / last['predicted'])} "
@@ -103,13 +97,17 @@ def _crossing(row: Row, both: pd.DataFrame) -> dict[str, object]:
         "shape": shape(row),
         "fewer MACs from N": _equal(both, "predicted"),
         "less time from N": _equal(both, "measured"),
-        f"MACs, N = {last['tokens']}": text.ratio(last["predicted"]),
-        f"time, N = {last['tokens']}": text.ratio(last["measured"], last["low_ratio"], last["high_ratio"]),
+        "largest N": last["tokens"],
+        "MACs there": text.ratio(last["predicted"]),
+        "time there": text.ratio(last["measured"], last["low_ratio"], last["high_ratio"]),
     }
 
 
 def _equal(both: pd.DataFrame, column: str) -> str:
     """Where the ratio falls through 1 for good, between the grids that enclose it (both scales logarithmic)."""
+    both = both[both[column].notna()]
+    if both.empty:
+        return "-"
     ratio, tokens = np.log(both[column].to_numpy(float)), np.log(both["tokens"].to_numpy(float))
     not_below = np.flatnonzero(ratio >= 0)
     if not len(not_below):
