@@ -82,6 +82,7 @@ def load(folder: Path) -> Run:
         lines[line["id"]].append(line)
     rows = [_row(lines[id_], sweeps) for id_, sweeps in plan["cases"].items() if lines[id_]]
     cases = pd.DataFrame(rows, columns=list(COLUMNS))
+    cases[_FIGURES] = cases[_FIGURES].apply(pd.to_numeric)  # what was measured nowhere is NaN, not an object
     return Run(folder, cases, next(iter(environments.values()), {}), plan)
 
 
@@ -122,6 +123,8 @@ def _row(lines: list[dict[str, Any]], sweeps: list[str]) -> dict[str, Any]:
     }
 
 
+_FIGURES = ["seconds", "low", "high", "macs", "pair_macs", "peak_bytes", "closed_peak_bytes", "error"]
+_FIGURES += ["first_call_seconds", "images_per_second", "macs_per_second", "load"]
 _COPIED = ("score_elements", "useful_score_elements", "elementwise", "parameters", "moved_bytes")
 
 

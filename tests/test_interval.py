@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analysis import text
-from analysis.interval import estimate
+from analysis.interval import estimate, ratio
 
 
 def test_the_estimate_is_the_median_of_the_passes_medians() -> None:
@@ -47,3 +47,19 @@ def test_quantities_read_as_people_write_them(value: float | None, unit: str, wo
 
 def test_a_time_and_its_interval_share_a_unit() -> None:
     assert text.seconds(0.00101, 0.00098, 0.00112) == "1.01 ms (0.980 to 1.12)"
+
+
+def test_a_ratio_is_free_of_what_slowed_a_whole_pass() -> None:
+    slowed = {0: 1.0, 1: 1.4, 2: 0.9, 3: 2.0, 4: 1.1}
+    value, low, high = ratio({p: 1.06 * s for p, s in slowed.items()}, slowed)
+    assert (value, low, high) == pytest.approx((1.06, 1.06, 1.06))
+
+
+def test_a_ratio_takes_only_the_passes_that_hold_both() -> None:
+    assert ratio({0: 3.0, 1: 3.0, 7: 100.0}, {0: 1.0, 1: 1.0, 8: 1.0})[0] == 3.0
+
+
+def test_one_shared_pass_gives_no_interval_and_none_gives_nothing() -> None:
+    assert text.ratio(*ratio({0: 3.0}, {0: 1.5})) == "2.00x"
+    assert text.ratio(*ratio({0: 3.0}, {1: 1.5})) == "-"
+    assert text.percent(*ratio({0: 3.0}, {1: 1.5})) == "-"
