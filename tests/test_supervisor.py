@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from vitbench.folder import locked
 from vitbench.run import ROOT
 
 BENCH = [sys.executable, "-m", "benchmarks", "--profile", "smoke", "--device", "cpu"]
@@ -91,14 +92,22 @@ def test_ctrl_c_keeps_every_record_and_says_how_to_go_on(tmp_path: Path) -> None
 
 def test_two_runs_in_one_folder_are_refused(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    first = start("--run", str(folder), "--sweep", "batch")
-    wait_for_records(folder, 1, first)
-    second = start("--run", str(folder), "--sweep", "batch")
-    output, _ = second.communicate(timeout=60)
+    with locked(folder):  # as a supervisor or its worker holds it
+        second = start("--run", str(folder), "--sweep", "batch")
+        output, _ = second.communicate(timeout=60)
     assert second.returncode == 2
     assert "in use by another run" in output
-    first.communicate(timeout=120)
-    assert first.returncode == 0
+    assert lines(folder) == []
+
+
+def test_the_worker_holds_the_lock_too(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    process = start("--run", str(folder))
+    wait_for_records(folder, 1, process)
+    held = [Path(file.path) for file in worker_of(process).open_files()]
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert folder / "lock" in held
 
 
 def test_a_folder_of_another_plan_is_refused(tmp_path: Path) -> None:
