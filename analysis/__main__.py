@@ -12,26 +12,13 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from vitbench.refusal import Refusal
+from vitbench.refusal import Refusal, exit_code
 
 
 def main(arguments: list[str] | None = None) -> int:
     """0: done. 1: a count that nothing explains. 2: refused."""
     options = _options(arguments)
-    try:
-        code: int = options.command(options)
-    except Refusal as refusal:
-        print(f"vitbench: {refusal}", file=sys.stderr)
-        return 2
-    except BrokenPipeError:  # whoever read the output has seen enough
-        sys.stderr.close()
-        return 0
-    except OSError as error:
-        print(f"vitbench: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    return code
+    return exit_code(lambda: int(options.command(options)))
 
 
 def _report(options: argparse.Namespace) -> int:

@@ -20,7 +20,7 @@ from rich.table import Table
 from vitbench.case import DEVICES
 from vitbench.folder import Plan, complete, newest, read_asked, read_environments, read_records
 from vitbench.record import FAULTS
-from vitbench.refusal import Refusal
+from vitbench.refusal import Refusal, exit_code
 from vitbench.run import ROOT, run
 from vitbench.sweep import PROFILES, select
 
@@ -35,19 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     for ending in (signal.SIGTERM, signal.SIGHUP):  # end as cleanly as on Ctrl-C
         if signal.getsignal(ending) is not signal.SIG_IGN:  # as under nohup
             signal.signal(ending, signal.default_int_handler)
-    try:
-        return _bench(options, console)
-    except Refusal as refusal:
-        print(f"vitbench: {refusal}", file=sys.stderr)
-        return 2
-    except BrokenPipeError:  # whoever read the output has seen enough
-        sys.stderr.close()
-        return 0
-    except OSError as error:  # a full disk, a folder taken away: what was recorded stays
-        print(f"vitbench: {error.filename or options.run or options.results}: {error.strerror}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
+    return exit_code(lambda: _bench(options, console))
 
 
 def _bench(options: argparse.Namespace, console: Console) -> int:

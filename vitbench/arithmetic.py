@@ -1,4 +1,4 @@
-"""The two operations of the closed forms that Python's operators do not give for every algebra.
+"""The operations of the closed forms that Python's operators do not give alike for every algebra.
 
 A closed form is written once and takes Python integers, NumPy integer arrays or SymPy expressions.
 """

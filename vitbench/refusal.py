@@ -1,4 +1,9 @@
-"""The one error that a user is meant to read."""
+"""The one error that a user is meant to read, and how a command ends on it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
 
 
 class Refusal(ValueError):
@@ -6,3 +11,20 @@ class Refusal(ValueError):
 
     Commands print it without a traceback and end with exit code 2.
     """
+
+
+def exit_code(command: Callable[[], int]) -> int:
+    """What the command returns; 2 after printing a refusal or a failed file in one line; 130 after Ctrl-C."""
+    try:
+        return command()
+    except Refusal as refusal:
+        print(f"vitbench: {refusal}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # whoever read the output has seen enough
+        sys.stderr.close()
+        return 0
+    except OSError as error:  # a full disk, a folder taken away; what was recorded stays
+        print(f"vitbench: {error.filename or 'a write failed'}: {error.strerror}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
