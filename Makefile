@@ -6,15 +6,17 @@ RESULTS ?= results
 PYTHON := $(if $(VENV),$(VENV)/bin/python,python3)
 READY := $(if $(VENV),$(VENV)/ready)
 BENCH := $(PYTHON) -m benchmarks --results $(RESULTS) $(foreach name,$(SWEEP),--sweep $(name)) \
-	$(if $(DEVICE),--device $(DEVICE)) $(if $(RUN),--run $(RUN)) $(if $(PASSES),--passes $(PASSES))
+	$(if $(DEVICE),--device $(DEVICE)) $(if $(RUN),--run $(RUN)) $(if $(PASSES),--passes $(PASSES)) \
+	$(if $(MAX_PASSES),--max-passes $(MAX_PASSES)) $(if $(PRECISION),--precision $(PRECISION)) \
+	$(if $(BUDGET),--budget $(BUDGET)) $(if $(CACHE),--cache $(CACHE))
 
-.PHONY: help bench dry-run verify report test lint cuda
+.PHONY: help bench dry-run verify report compare doctor test faults lint cuda
 .DEFAULT_GOAL := help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
-bench: $(READY) ## measure attention on this machine, then report (PROFILE= SWEEP= DEVICE= RUN= PASSES= RESULTS=)
+bench: $(READY) ## measure attention on this machine, then report (PROFILE= SWEEP= DEVICE= RUN= RESULTS= PASSES= ...)
 	$(BENCH) --profile $(PROFILE)
 
 dry-run: $(READY) ## list the cases that bench would run
@@ -23,11 +25,21 @@ dry-run: $(READY) ## list the cases that bench would run
 verify: $(READY) ## prove the counts: closed form = dispatch on meta = dispatch on the device; fvcore explained
 	$(PYTHON) -m analysis verify --profile $(PROFILE) $(foreach name,$(SWEEP),--sweep $(name)) $(if $(DEVICE),--device $(DEVICE))
 
+compare: $(READY) ## what became slower: A=run B=run, or A=backend B=backend RUN=run (MARGIN= ACROSS=1)
+	$(PYTHON) -m analysis compare $(A) $(B) $(if $(RUN),--run $(RUN)) $(if $(MARGIN),--margin $(MARGIN)) \
+	$(if $(ACROSS),--across-machines)
+
+doctor: $(READY) ## what this machine has, how quiet it is, what is missing and how to mend it
+	$(PYTHON) -m vitbench doctor $(if $(DEVICE),--device $(DEVICE))
+
 report: $(READY) ## write the report of a run again (RUN=, default the newest under RESULTS)
 	$(PYTHON) -m analysis report $(RUN) --results $(RESULTS)
 
 test: $(READY) ## run the tests
 	$(PYTHON) -m pytest
+
+faults: $(READY) ## run every fault and write the table in README.md
+	$(PYTHON) -m pytest tests/test_faults.py --fault-table README.md
 
 lint: $(READY) ## ruff and mypy --strict
 	$(PYTHON) -m ruff check .

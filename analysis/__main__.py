@@ -1,4 +1,4 @@
-"""python -m analysis: verify the counts, or report on a run. What `make verify` and `make report` call."""
+"""python -m analysis: verify the counts, report on a run, compare two. What `make verify|report|compare` call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vitbench.refusal import Refusal, exit_code
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """0: done. 1: a count that nothing explains. 2: refused."""
+    """0: done. 1: a count that nothing explains, or a case that became slower. 2: refused."""
     options = _options(arguments)
     return exit_code(lambda: int(options.command(options)))
 
@@ -38,6 +38,35 @@ def _report(options: argparse.Namespace) -> int:
     console.print(table)
     console.print(f"report: {folder / 'report.html'}\n        {folder / 'report' / 'report.md'}", soft_wrap=True)
     return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from analysis.compare import compare_backends, compare_runs
+    from analysis.comparison_page import row, sections, sentence, to_dict
+    from analysis.load import load
+    from analysis.page import write_page
+
+    if options.run:
+        run = load(options.run)
+        found = compare_backends(run, options.first, options.second, options.margin)
+    else:
+        run = load(Path(options.second))
+        found = compare_runs(load(Path(options.first)), run, options.margin, options.across_machines)
+    into = run.folder / f"{found.second}-against-{found.first}"
+    write_page(into, f"{found.second} against {found.first}", sections(found))
+    if options.json:
+        print(json.dumps(to_dict(found), indent=1))
+    else:
+        table = Table("case", "second over first", "verdict", title=f"{found.second} against {found.first}")
+        for line in found.lines:
+            told = row(line)
+            if line.verdict.word in ("slower", "faster"):
+                table.add_row(told["case"], told["second over first"], told["verdict"])
+        console = Console()
+        console.print(table) if table.row_count else None
+        for said in (sentence(found), *found.notes, f"report: {into / 'report.html'}"):
+            console.print(said, soft_wrap=True, markup=False, highlight=False)
+    return 1 if found.count("slower") else 0
 
 
 def _verify(options: argparse.Namespace) -> int:
@@ -81,6 +110,14 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     report.add_argument("run", nargs="?", type=Path, help="folder of the run (default: the newest)")
     report.add_argument("--results", type=Path, default=Path("results"), help="where runs lie")
     report.set_defaults(command=_report)
+    against = commands.add_parser("compare", help="which cases are slower in the second of two runs or backends")
+    against.add_argument("first", help="folder of a run; with --run, a backend")
+    against.add_argument("second", help="likewise")
+    against.add_argument("--run", type=Path, help="compare two backends within this run")
+    against.add_argument("--margin", type=float, help="of equivalence, 0.02 is 2 %% (the default)")
+    against.add_argument("--across-machines", action="store_true", help="compare runs of unlike machines all the same")
+    against.add_argument("--json", action="store_true")
+    against.set_defaults(command=_compare)
     check = commands.add_parser("verify", help="closed form against every counter, over all cases of the sweeps")
     check.add_argument("--profile", default="quick")
     check.add_argument("--sweep", action="append", default=[], help="only this sweep; may be repeated")

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from analysis.interval import ratio
+from vitbench.interval import ratio
 from vitbench.registry import Registry
 
 Row = Any  # a pandas Series with the columns of analysis.load.COLUMNS; its stubs cannot know their types

@@ -51,3 +51,8 @@ def percent(value: float, low: float, high: float) -> str:
     if math.isnan(value):
         return "-"
     return f"{value:.1%}" if math.isnan(low) else f"{value:.1%} ({low:.1%} to {high:.1%})"
+
+
+def share(value: float | None) -> str:
+    """31.2%; a dash where there is none."""
+    return "-" if value is None or math.isnan(value) else f"{value:.1%}"

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from vitbench.case import Case
@@ -38,6 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 PLAN = pytest.StashKey[Any]()
+STARTED = pytest.StashKey[bool]()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -45,21 +47,28 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
     plan = metafunc.config.stash[PLAN]
     cases = [Case.from_dict(flat) for flat in plan["cases"]] if plan else list(select([], "smoke", "cpu"))
-    marked = [pytest.param(case, marks=pytest.mark.benchmark(timer=timer(case.device)), id=case.id) for case in cases]
-    metafunc.parametrize("case", marked)
+    marked = []
+    for case in cases:
+        clock = timer(case.device)
+        marked.append(pytest.param(case, clock, marks=pytest.mark.benchmark(timer=clock), id=case.id))
+    metafunc.parametrize(("case", "clock"), marked)
 
 
 @pytest.fixture
 def plan(pytestconfig: pytest.Config) -> dict[str, Any]:
-    """pass, environment id, ids of the cases to probe, seconds of samples a case."""
-    return pytestconfig.stash[PLAN] or {"pass": 0, "environment": None, "probe": None, "seconds": 0.05, "records": None}
+    """pass, environment id, ids of the cases to probe, state of the caches, seconds of samples a case."""
+    alone = {"pass": 0, "environment": None, "probe": None, "cache": "warm", "seconds": 0.05, "records": None}
+    return pytestconfig.stash[PLAN] or alone
 
 
 @pytest.fixture
-def keep(plan: dict[str, Any]) -> Callable[[Record], None]:
-    """Append a record to the run's file, flushed to disk at once."""
+def keep(plan: dict[str, Any], pytestconfig: pytest.Config) -> Callable[[Record], None]:
+    """Append a record to the run's file, flushed to disk at once. The first says what starting the process took."""
 
     def keep_record(record: Record) -> None:
+        if not pytestconfig.stash.get(STARTED, False):
+            pytestconfig.stash[STARTED] = True
+            record.spent["start"] = round(record.started - psutil.Process().create_time(), 6)
         if plan["records"]:
             append_line(Path(plan["records"]), record.to_dict())
 

@@ -1,10 +1,23 @@
-"""Which tests run here."""
+"""Which tests run here, and what is made of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from fault_table import FaultTable
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    words = "write the table of faults in this file (README.md) from the fault tests, if all of them pass"
+    parser.getgroup("vitbench").addoption("--fault-table", type=Path, metavar="FILE", help=words)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "fault(what, happens, lost): a row of the table of faults in README.md")
+    if path := config.getoption("--fault-table"):
+        config.pluginmanager.register(FaultTable(path))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

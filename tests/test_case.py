@@ -48,7 +48,7 @@ def test_the_flat_form_holds_each_value_under_its_own_name() -> None:
     assert Case(Window(7, 3), Shape(8, 56, 56, 96, 3), "sdpa.fold").to_dict() == {
         "operator": "window", "window": 7, "shift": 3, "backend": "sdpa.fold",
         "batch": 8, "height": 56, "width": 56, "prefix": 0, "dim": 96, "heads": 3,
-        "dtype": "float32", "device": "cpu", "scope": "layer", "mode": "inference",
+        "dtype": "float32", "device": "cpu", "scope": "layer", "mode": "inference", "copy": 0,
     }  # fmt: skip
 
 

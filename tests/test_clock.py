@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from vitbench.measure.clock import Instant, preparation, timer, warm_up
+from vitbench.measure.clock import EventTimer, preparation, timer, warm_up
 
 
 class FakeEvent:
@@ -24,6 +24,10 @@ class FakeEvent:
         self.milliseconds = float(count * count)
         self.log.append(f"record {count}")
 
+    def query(self) -> bool:
+        """Whether the stream has passed it: only where the test says that launching took too long."""
+        return "late" in self.log
+
     def synchronize(self) -> None:
         assert self.milliseconds is not None, "waited for an event that was never recorded"
         self.log.append("synchronize")
@@ -37,17 +41,19 @@ class FakeEvent:
 LOG: list[str] = []
 
 
-def now() -> Instant:
-    return Instant(FakeEvent(LOG))
+NOW = EventTimer(lambda: FakeEvent(LOG))
 
 
 @pytest.fixture(autouse=True)
-def empty_log() -> Iterator[None]:
+def now() -> Iterator[EventTimer]:
     LOG.clear()
-    yield
+    NOW.launches.clear()
+    NOW.exposed = 0
+    NOW._last = None
+    yield NOW
 
 
-def test_nothing_waits_until_the_later_instant_is_recorded_and_subtracted() -> None:
+def test_nothing_waits_until_the_later_instant_is_recorded_and_subtracted(now: EventTimer) -> None:
     start = now()
     LOG.append("call")
     end = now()
@@ -56,13 +62,29 @@ def test_nothing_waits_until_the_later_instant_is_recorded_and_subtracted() -> N
     assert LOG == ["record 0", "call", "record 1", "synchronize"]
 
 
-def test_a_difference_is_in_seconds() -> None:
+def test_a_difference_is_in_seconds(now: EventTimer) -> None:
     instants = [now() for _ in range(4)]
     assert [end - start for start, end in itertools.pairwise(instants)] == [0.001, 0.003, 0.005]
     assert instants[3] - instants[0] == 0.009
 
 
-@pytest.mark.benchmark(timer=now)
+def test_the_host_time_of_a_launch_is_kept_beside_the_device_time(now: EventTimer) -> None:
+    start = now()
+    time.sleep(0.01)
+    end = now()
+    assert end - start == 0.001
+    assert len(now.launches) == 1 and 0.01 <= now.launches[0] < 10
+
+
+def test_a_sample_is_exposed_if_the_stream_ran_dry_while_its_call_was_launched(now: EventTimer) -> None:
+    start = now()
+    assert now() - start > 0 and now.exposed == 0
+    start = now()
+    LOG.append("late")
+    assert now() - start > 0 and now.exposed == 1
+
+
+@pytest.mark.benchmark(timer=NOW)
 def test_pytest_benchmark_keeps_the_device_times_of_an_instant(benchmark: Any) -> None:
     calls: list[str] = []
     benchmark.pedantic(lambda: calls.append("call"), setup=lambda: calls.append("set up"), rounds=4)
@@ -75,12 +97,13 @@ def test_pytest_benchmark_keeps_the_device_times_of_an_instant(benchmark: Any) -
 
 def test_the_cpu_is_timed_with_perf_counter() -> None:
     assert timer("cpu") is time.perf_counter
-    assert timer("cuda") is Instant
+    assert isinstance(timer("cuda"), EventTimer)
+    assert timer("cuda") is not timer("cuda"), "each keeps its own launches"
 
 
 def test_nothing_is_prepared_on_the_cpu() -> None:
     calls: list[int] = []
-    preparation("cpu", lambda: calls.append(1))()
+    preparation("cpu", lambda: calls.append(1), "warm")()
     assert calls == []
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -29,3 +31,11 @@ def test_the_number_of_threads_makes_another_environment(monkeypatch: pytest.Mon
     first = module.environment("cpu")["id"]
     monkeypatch.setattr(module.torch, "get_num_threads", lambda: 1234)
     assert module.environment("cpu")["id"] != first
+
+
+def test_without_the_binding_to_nvml_the_driver_is_null(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    monkeypatch.setattr(module.torch.cuda, "get_device_name", lambda: "a GPU")
+    monkeypatch.setattr(module.torch.cuda, "get_device_properties", lambda: SimpleNamespace(uuid="1"))
+    here = module.environment("cuda")
+    assert here["device_name"] == "a GPU" and here["driver"] is None

@@ -7,29 +7,34 @@ from pathlib import Path
 import pytest
 
 from vitbench.case import Case
-from vitbench.folder import Plan, agree, complete, newest, read_asked, read_environments, recorded
+from vitbench.evidence import Effort
+from vitbench.folder import agree, newest, read_asked, read_environments, recorded, wanted
 from vitbench.operators.global_ import Global
+from vitbench.plan import Plan
 from vitbench.record import Record, append_line
 from vitbench.refusal import Refusal
 from vitbench.shape import Shape
 
 CASE = Case(Global(), Shape(1, 2, 2, 8, 2), "naive")
-PLAN = Plan("smoke", ("batch",), "cpu", 1, 0.1, 0, (CASE,), (("batch",),))
+PLAN = Plan("smoke", ("batch",), "cpu", "warm", 0.1, 0, (CASE,), (("batch",),))
+EFFORT = Effort(1, 1)
 HERE = {"id": "here", "cpu": "this one", "commit": "a"}
 
 
 def filled(folder: Path) -> Path:
     folder.mkdir(parents=True)
-    agree(folder, PLAN, HERE)
-    append_line(folder / "records.jsonl", Record(CASE.id, 0, CASE.to_dict(), environment="here").to_dict())
+    agree(folder, PLAN, EFFORT, HERE)
+    record = Record(CASE.id, 0, CASE.to_dict(), seconds=[1.0], environment="here")
+    append_line(folder / "records.jsonl", record.to_dict())
     return folder
 
 
 def test_a_folder_once_agreed_on_is_agreed_on_again(tmp_path: Path) -> None:
     folder = filled(tmp_path / "run")
-    agree(folder, PLAN, {**HERE, "commit": "b"})
+    agree(folder, PLAN, EFFORT, {**HERE, "commit": "b"})
     assert recorded(folder) == {(CASE.id, 0)}
-    assert complete(folder, PLAN)
+    assert wanted(folder, PLAN, EFFORT) == {}
+    assert wanted(folder, PLAN, Effort(2, 2)) == {CASE: {0}}
     assert read_environments(folder) == {"here": HERE}
 
 
@@ -47,13 +52,13 @@ def test_records_of_an_environment_that_is_not_described_are_refused(tmp_path: P
     folder = filled(tmp_path / "run")
     (folder / "environment.json").write_text(text)
     with pytest.raises(Refusal, match="does not describe here, which records name"):
-        agree(folder, PLAN, HERE)
+        agree(folder, PLAN, EFFORT, HERE)
 
 
 def test_another_environment_is_refused_by_what_differs(tmp_path: Path) -> None:
     folder = filled(tmp_path / "run")
     with pytest.raises(Refusal, match=r"made in another environment \(cpu differ\)"):
-        agree(folder, PLAN, {"id": "there", "cpu": "another", "commit": "a"})
+        agree(folder, PLAN, EFFORT, {"id": "there", "cpu": "another", "commit": "a"})
 
 
 @pytest.mark.parametrize("line", ["{}", '{"id": "x", "pass": 0}', '{"schema": "x"}', '{"schema": null}'])

@@ -12,7 +12,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "vitbench"
 PLUGINS = [
-    path for folder in ("backends", "operators", "layers", "counters") for path in (PACKAGE / folder).glob("*.py")
+    path
+    for folder in ("backends", "operators", "layers", "counters", "metrics")
+    for path in (PACKAGE / folder).glob("*.py")
 ]
 FLOOR_0_AND_1 = ("shape", "case", "cost", "record", "sweep", "registry", "refusal", "operator")
 ON_PAPER = [*PACKAGE.glob("operators/*.py"), *(PACKAGE / f"{name}.py" for name in FLOOR_0_AND_1)]

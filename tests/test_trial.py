@@ -13,6 +13,7 @@ import torch
 from vitbench import trial
 from vitbench.backend import Backend, backends
 from vitbench.case import Case
+from vitbench.measure.sampling import Samples
 from vitbench.operators.global_ import Global
 from vitbench.operators.window import Window
 from vitbench.peak import peak_bytes
@@ -23,9 +24,9 @@ Run = Callable[[Callable[..., torch.Tensor]], Record]
 CASE = Case(Window(4, 2), Shape(2, 9, 10, 32, 2), "naive", scope="block")
 
 
-def once(call: Callable[[], Any]) -> list[float]:
+def once(call: Callable[[], Any]) -> Samples:
     call()
-    return [0.25]
+    return Samples([0.25])
 
 
 class Odd(Backend):

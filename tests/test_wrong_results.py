@@ -12,6 +12,7 @@ from vitbench import trial
 from vitbench.backend import backends
 from vitbench.backends.naive import Naive
 from vitbench.case import Case
+from vitbench.measure.sampling import Samples
 from vitbench.operators.global_ import Global
 from vitbench.record import Record
 from vitbench.shape import Shape
@@ -27,9 +28,9 @@ def record_of(monkeypatch: pytest.MonkeyPatch, spoil: Callable[..., Tensor], mod
 
     monkeypatch.setattr(backends["naive"], "attend", attend)
 
-    def time_call(call: Callable[[], object]) -> list[float]:
+    def time_call(call: Callable[[], object]) -> Samples:
         call()
-        return [1.0]
+        return Samples([1.0])
 
     return trial.run(Case(Global(), SHAPE, "naive", scope="core", mode=mode), time_call)
 
@@ -49,7 +50,7 @@ def inputs_changed(out: Tensor, q: Tensor, v: Tensor) -> Tensor:
         (lambda out, q, v: out[..., :1, :], "a result has the shape (2, 1, 2, 1, 8)"),
         (lambda out, q, v: out * 1.001, "largest relative error"),
         (lambda out, q, v: out * float("nan"), "largest relative error nan"),
-        (inputs_changed, "largest relative error"),
+        (inputs_changed, "a call changes its inputs"),
     ],
 )
 def test_a_wrong_result_gets_no_time(
@@ -77,7 +78,7 @@ def test_an_exit_inside_a_backend_is_its_own_crash(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_gradients_that_are_zero_on_paper_are_no_fault(backend: str, dtype: str) -> None:
     case = Case(Global(), Shape(2, 1, 1, 8, 2), backend, dtype, scope="core", mode="training")
-    record = trial.run(case, lambda call: [1.0])
+    record = trial.run(case, lambda call: Samples([1.0]))
     assert (record.state, record.reason) == ("ok", None)
 
 

@@ -31,6 +31,7 @@ class Backend(ABC):
 
     name: str
     description: str  # what executes, in one line
+    kernel: str | None = None  # that it asks for, as vitbench/attribution.py names kernels; None: torch chooses
     compiled: bool = False  # counters, which see nothing of compiled code, turn the compiler off
 
     @abstractmethod

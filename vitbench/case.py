@@ -13,6 +13,7 @@ from vitbench.shape import Shape
 
 ITEMSIZE = {"float32": 4, "bfloat16": 2, "float16": 2, "float64": 8}  # bytes an element
 DEVICES = ("cpu", "cuda")
+CACHES = {"cpu": ("warm",), "cuda": ("cold", "warm")}  # how a sample may find them; the first unless asked otherwise
 
 
 class Tensors(NamedTuple):
@@ -36,6 +37,7 @@ class Tensors(NamedTuple):
 class Case:
     """operator on shape, its attention executed by backend, in dtype, on device; how much, and how.
 
+    copy: 0, or the number of a further measurement of the same thing, which shows how far identical cases differ.
     Raises Refusal for a value that no case can have.
     """
 
@@ -46,23 +48,27 @@ class Case:
     device: str = "cpu"
     scope: str = "layer"
     mode: str = "inference"
+    copy: int = 0
 
     def __post_init__(self) -> None:
         known = {"dtype": ITEMSIZE, "device": DEVICES, "scope": SCOPES, "mode": MODES}
         for name, values in known.items():
             if getattr(self, name) not in tuple(values):
                 raise Refusal(f"unknown {name} {getattr(self, name)!r}; known: {', '.join(values)}")
-        for name, value in (*asdict(self.shape).items(), *asdict(self.operator).items()):  # type: ignore[call-overload]
+        numbers = {**asdict(self.shape), **asdict(self.operator), "copy": self.copy}  # type: ignore[call-overload]
+        for name, value in numbers.items():
             if type(value) is not int:
                 raise Refusal(f"{name} {value!r} is not a whole number")
+        if self.copy < 0:
+            raise Refusal(f"copy {self.copy} is negative; expected 0 or more")
         if reason := self.shape.unsupported() or self.operator.unsupported(self.shape):
             raise Refusal(reason)
 
     @property
     def id(self) -> str:
         """Stable and readable; equal cases have equal ids."""
-        parts = (self.operator, self.backend, self.shape, self.dtype, self.device, self.scope, self.mode)
-        return ".".join(str(part) for part in parts)
+        parts = [self.operator, self.backend, self.shape, self.dtype, self.device, self.scope, self.mode]
+        return ".".join(map(str, [*parts, f"copy{self.copy}"] if self.copy else parts))
 
     @property
     def itemsize(self) -> int:
@@ -88,7 +94,7 @@ class Case:
 
     def to_dict(self) -> dict[str, Any]:
         """Flat, as it stands in a record."""
-        rest = {name: getattr(self, name) for name in ("backend", "dtype", "device", "scope", "mode")}
+        rest = {name: getattr(self, name) for name in _OWN}
         return {"operator": self.operator.name, **asdict(self.operator), **asdict(self.shape), **rest}  # type: ignore[call-overload]
 
     @classmethod
@@ -97,5 +103,8 @@ class Case:
         kind = operators[flat["operator"]]
         parameters = {field.name: flat[field.name] for field in fields(kind)}  # type: ignore[arg-type]
         shape = Shape(**{field.name: flat[field.name] for field in fields(Shape)})
-        rest = {name: flat[name] for name in ("backend", "dtype", "device", "scope", "mode")}
+        rest = {name: flat[name] for name in _OWN if name in flat}  # records before 0.2 have no copy
         return cls(kind(**parameters), shape, **rest)
+
+
+_OWN = ("backend", "dtype", "device", "scope", "mode", "copy")

@@ -6,7 +6,9 @@ import importlib.util
 import os
 import shutil
 import sysconfig
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 
@@ -30,3 +32,33 @@ def turned_off() -> AbstractContextManager[object]:
 
     off: AbstractContextManager[object] = torch.compiler.set_stance("force_eager")
     return off
+
+
+@dataclass
+class Compiled:
+    """seconds: spent on compiling. matched: times that products and softmax were replaced by SDPA; None if not known,
+    as where the graph came from a cache on disk.
+    """
+
+    seconds: float = 0.0
+    matched: int | None = None
+
+
+@contextmanager
+def watched() -> Iterator[Compiled]:
+    """Inside, torch compiles from scratch (or from its caches on disk); what it did is known afterwards."""
+    import torch
+    from torch._dynamo.utils import calculate_time_spent, counters
+
+    torch.compiler.reset()  # or torch stops compiling after a few shapes and runs eagerly without a word
+    for group, name in _SAID:
+        counters[group].pop(name, None)
+    before, found = calculate_time_spent()["total_wall_time"], Compiled()
+    yield found
+    found.seconds = calculate_time_spent()["total_wall_time"] - before
+    matched, *cached = (counters[group].get(name, 0) for group, name in _SAID)
+    found.matched = None if any(cached) else matched
+
+
+# Counters of torch: matches of its attention patterns, and graphs that were read from a cache, where it looks for none.
+_SAID = (("inductor", "fuse_attention"), ("inductor", "fxgraph_cache_hit"), ("aot_autograd", "autograd_cache_hit"))

@@ -39,6 +39,10 @@ class Counter(ABC):
     def count(self, program: Program) -> Count:
         """MACs of one call of the program. A program that this counter cannot follow raises Uncountable."""
 
+    def lacking(self) -> str | None:
+        """Why this counter can count nothing here, with the remedy; None if it can."""
+        return None
+
     def differences(self, case: Case, count: Count) -> Mapping[str, int]:
         """Why this count differs from the closed form of the case: signed MACs by named reason, from closed forms."""
         return {}

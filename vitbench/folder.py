@@ -1,4 +1,6 @@
-"""A run on disk: run.json (what was asked), environment.json (a line each), records.jsonl (a line a case and pass)."""
+"""A run on disk: run.json (what was asked), environment.json (a line each), peaks.json (what the machine attains),
+records.jsonl (a line a case and pass), stages.jsonl (what the wall time went into).
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,15 @@ import fcntl
 import json
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vitbench.case import Case
+from vitbench.evidence import Effort, wanting
+from vitbench.plan import Plan
 from vitbench.record import STATES, append_line, read_lines
 from vitbench.refusal import Refusal
 
@@ -20,27 +24,8 @@ from vitbench.refusal import Refusal
 RECORD_KEYS = ("id", "pass", "case", "state", "reason", "cost", "seconds", "error", "peak_bytes", "ran")
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What a run is to do. passes: records wanted of each case. seconds: of samples, a case and pass."""
-
-    profile: str
-    sweeps: tuple[str, ...]
-    device: str
-    passes: int
-    seconds: float
-    seed: int
-    cases: tuple[Case, ...]
-    asked_by: tuple[tuple[str, ...], ...]  # of each case, the sweeps that ask for it
-
-    def to_dict(self) -> dict[str, Any]:
-        rest = {name: getattr(self, name) for name in ("profile", "device", "passes", "seconds", "seed")}
-        asked = {case.id: list(sweeps) for case, sweeps in zip(self.cases, self.asked_by, strict=True)}
-        return {**rest, "sweeps": list(self.sweeps), "cases": asked}
-
-
 def read_asked(folder: Path) -> dict[str, Any]:
-    """What run.json holds: schema, plan, argv, started. Raises Refusal where it is missing or damaged."""
+    """What run.json holds: schema, plan, effort, argv, started. Raises Refusal where it is missing or damaged."""
     path = folder / "run.json"
     try:
         content = json.loads(path.read_bytes())
@@ -77,26 +62,70 @@ def recorded(folder: Path) -> set[tuple[str, int]]:
     return {(line["id"], line["pass"]) for line in read_records(folder)}
 
 
-def complete(folder: Path, plan: Plan) -> bool:
-    done = recorded(folder)
-    return all((case.id, pass_) in done for case in plan.cases for pass_ in range(plan.passes))
+def records_by_case(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """Records of each case id that has any, in the order of writing."""
+    lines: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for line in read_records(folder):
+        lines[line["id"]].append(line)
+    return dict(lines)
 
 
-def agree(folder: Path, plan: Plan, environment: Mapping[str, Any]) -> None:
-    """Write down what is asked and where, or raise Refusal where the folder holds something else."""
-    if not (folder / "run.json").exists():
-        content = {"schema": 1, "plan": plan.to_dict(), "argv": sys.argv[1:], "started": time.time()}
-        partial = folder / "run.json.partial"
-        partial.write_text(json.dumps(content, indent=1) + "\n")
-        partial.replace(folder / "run.json")
-    if read_asked(folder)["plan"] != plan.to_dict():
-        raise Refusal(f"{folder} holds another plan (profile, sweeps, device, passes or cases); expected a new folder")
+def wanted(folder: Path, plan: Plan, effort: Effort) -> dict[Case, set[int]]:
+    """The cases whose evidence is not enough, each with the passes that it has a record of."""
+    lines = records_by_case(folder)
+    found = {case: lines.get(case.id, []) for case in plan.cases}
+    return {case: {line["pass"] for line in own} for case, own in found.items() if wanting(own, effort)}
+
+
+def book(folder: Path, stage: str, seconds: float) -> None:
+    """Write down what wall time went into: a pass, the peaks, the report."""
+    append_line(folder / "stages.jsonl", {"stage": stage, "seconds": round(seconds, 3)})
+
+
+def read_stages(folder: Path) -> dict[str, float]:
+    """Seconds of wall time by stage, repeated ones added up."""
+    spent: dict[str, float] = defaultdict(float)
+    for line in read_lines(folder / "stages.jsonl", ("stage", "seconds")):
+        spent[line["stage"]] += line["seconds"]
+    return dict(spent)
+
+
+def read_peaks(folder: Path) -> dict[str, Any]:
+    """What the machine attained in this run: macs_per_second by dtype, bytes_per_second; empty if never measured."""
+    try:
+        found: dict[str, Any] = json.loads((folder / "peaks.json").read_bytes())
+        found["macs_per_second"].items(), found["bytes_per_second"]
+    except FileNotFoundError:
+        return {}
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise Refusal(f"{folder / 'peaks.json'} is damaged; remove it and go on with the run") from None
+    return found
+
+
+def write_whole(path: Path, content: Mapping[str, Any]) -> None:
+    """JSON that is there whole or not at all."""
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(json.dumps(content, indent=1) + "\n")
+    partial.replace(path)
+
+
+def agree(folder: Path, plan: Plan, effort: Effort, environment: Mapping[str, Any]) -> None:
+    """Write down what is asked and where, or raise Refusal where the folder holds something else.
+
+    The effort may change from one command to the next; the last is kept.
+    """
+    asked = {"schema": 1, "plan": plan.to_dict(), "argv": sys.argv[1:], "started": time.time()}
+    if (folder / "run.json").exists():
+        asked = read_asked(folder)
+    if asked["plan"] != plan.to_dict():
+        raise Refusal(f"{folder} holds another plan (profile, sweeps, device, cache or cases); expected a new folder")
     described = read_environments(folder)
     for line in described.values():
         if line["id"] != environment["id"]:
             aside = ("id", "commit", "dirty")
             differing = [key for key in environment if key not in aside and line.get(key) != environment[key]]
             raise Refusal(f"{folder} was made in another environment ({', '.join(differing)} differ); name a new one")
+    write_whole(folder / "run.json", {**asked, "effort": effort.to_dict()})
     if not described:
         append_line(folder / "environment.json", environment)
 

@@ -20,9 +20,16 @@ FAULTS = ("wrong_result", "crashed", "timed_out")  # a run that holds one ends n
 class Record:
     """One case in one pass. SI units. What was not measured is None, never 0.
 
-    reason: one sentence unless state is ok. seconds: every sample. error: largest relative error against float64.
-    first_call_seconds: host time of the first call, compiling included. started: seconds since 1970. load: processes
-    wanting a core when it started. environment: id of a line of environment.json.
+    reason: one sentence unless state is ok. seconds: every sample. host_seconds: what the host took to launch each
+    (CUDA). exposed: samples whose launching outlasted the spin before it, so that it may be in their device time
+    (CUDA). canary: seconds of a fixed product just before and just after the samples. error: largest relative error
+    against float64. first_call_seconds: host time of the first call. compile_seconds: of it, what torch spent on
+    compiling. asked: the attention kernel that the backend asks for. chosen: what torch's SDPA chose. attended: the
+    attention operators that ran. matched: times that the compiler replaced products and softmax by SDPA. ran:
+    operators or kernels that took the time. wanted_bytes: the allocation that failed. energy_reason: why there is no
+    energy. telemetry: of the GPU, before and after, or the reason why there is none. throttled: what slowed it then.
+    spent: seconds by stage. started: seconds since 1970. load: processes wanting a core when it started. environment:
+    id of a line of environment.json.
     """
 
     id: str
@@ -33,11 +40,24 @@ class Record:
     cost: Mapping[str, Any] = field(default_factory=dict)
     counts: Mapping[str, Any] | None = None
     seconds: list[float] | None = None
+    host_seconds: list[float] | None = None
+    exposed: int | None = None
+    canary: list[float] | None = None
     first_call_seconds: float | None = None
+    compile_seconds: float | None = None
     error: float | None = None
     peak_bytes: int | None = None
+    wanted_bytes: int | None = None
     energy_joules: float | None = None
+    energy_reason: str | None = None
+    asked: str | None = None
+    chosen: list[str] | None = None
+    attended: list[str] | None = None
+    matched: int | None = None
     ran: list[str] | None = None
+    telemetry: Mapping[str, Any] | None = None
+    throttled: list[str] | None = None
+    spent: dict[str, float] = field(default_factory=dict)
     started: float | None = None
     load: float | None = None
     environment: str | None = None

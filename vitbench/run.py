@@ -1,4 +1,4 @@
-"""The supervisor: pass after pass, each in a fresh process, until every case has its passes.
+"""The supervisor: pass after pass, each in a fresh process, until the evidence for every case is enough.
 
 The loop reads what the run's folder holds and runs what is missing, so going on after a crash, a kill or Ctrl-C is the
 same loop.
@@ -6,6 +6,7 @@ same loop.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -16,16 +17,18 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from vitbench.case import Case
-from vitbench.folder import Plan, agree, locked, read_records, recorded
+from vitbench.evidence import Effort
+from vitbench.folder import agree, book, locked, read_records, recorded, wanted, write_whole
+from vitbench.plan import Plan
 from vitbench.record import Record, append_line
 from vitbench.refusal import Refusal
 
 ROOT = Path(__file__).resolve().parents[1]
-CASE_LIMIT = 600.0  # seconds without a record after which the case in hand is given up
 POLL = 0.25  # seconds between two looks at the records
 NO_HARNESS = (2, 3, 4)  # pytest's exit codes for an error before the first test
 RESTART = 77  # exit code of a worker that asks for a fresh process, its case recorded
@@ -33,47 +36,107 @@ RESTART = 77  # exit code of a worker that asks for a fresh process, its case re
 Progress = Callable[[int, int, str], None]  # records there, records wanted, what is going on
 
 
-def run(folder: Path, plan: Plan, environment: dict[str, Any], progress: Progress) -> None:
-    """Bring the folder up to the plan. Raises Refusal where the folder holds another plan or environment.
+@dataclass(frozen=True)
+class Run:
+    """What every pass needs to know. lock: file descriptor that holds the folder. until: when to stop adding passes."""
+
+    folder: Path
+    plan: Plan
+    effort: Effort
+    environment: str
+    progress: Progress
+    lock: int
+    until: float | None
+
+    @property
+    def records(self) -> Path:
+        return self.folder / "records.jsonl"
+
+
+class BudgetSpentError(Exception):
+    """The seconds for passes beyond the least are over."""
+
+
+def run(folder: Path, plan: Plan, effort: Effort, environment: dict[str, Any], progress: Progress) -> None:
+    """Bring the folder's evidence up to the effort. Raises Refusal where it holds another plan or environment.
 
     KeyboardInterrupt ends the worker and passes on; every record so far stays.
     """
+    until = None if effort.budget is None else time.monotonic() + effort.budget
     with locked(folder) as lock:
-        agree(folder, plan, environment)
-        for pass_ in range(plan.passes):
-            while missing := _missing(folder, plan, pass_):
-                random.Random(plan.seed + pass_).shuffle(missing)
-                _worker(folder, plan, pass_, missing, environment["id"], progress, lock)
+        agree(folder, plan, effort, environment)
+        _peaks(folder, plan)
+        this = Run(folder, plan, effort, environment["id"], progress, lock, until)
+        with suppress(BudgetSpentError):
+            _passes(this)
 
 
-def _missing(folder: Path, plan: Plan, pass_: int) -> list[Case]:
-    done = recorded(folder)
-    return [case for case in plan.cases if (case.id, pass_) not in done]
+def _passes(run: Run) -> None:
+    for pass_ in itertools.count():
+        while cases := wanted(run.folder, run.plan, run.effort):
+            lacking = [case for case, passes in cases.items() if pass_ not in passes]
+            if not lacking:
+                break
+            _worker(run, pass_, shuffled(lacking, run.plan.seed + pass_))
+        if not cases:
+            return
 
 
-def _worker(
-    folder: Path, plan: Plan, pass_: int, cases: list[Case], environment: str, progress: Progress, lock: int
-) -> None:
+def shuffled(cases: list[Case], seed: int) -> list[Case]:
+    """In random order, but cases that differ in backend, scope or copy alone next to one another, in random order too.
+
+    They will be compared, and what changes from minute to minute is then the same for them.
+    """
+    draw, groups = random.Random(seed), dict[Case, list[Case]]()
+    for case in cases:
+        groups.setdefault(replace(case, backend="", scope="core", copy=0), []).append(case)
+    order = list(groups.values())
+    draw.shuffle(order)
+    for group in order:
+        draw.shuffle(group)
+    return [case for group in order for case in group]
+
+
+def _peaks(folder: Path, plan: Plan) -> None:
+    """What the machine attains, measured once a run by a process of its own."""
+    if (folder / "peaks.json").exists():
+        return
+    start, dtypes = time.monotonic(), dict.fromkeys(case.dtype for case in plan.cases)
+    command = [sys.executable, "-m", "vitbench.measure.peaks", plan.device, *dtypes]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise Refusal(f"the machine's peaks cannot be measured: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
+    write_whole(folder / "peaks.json", json.loads(done.stdout))
+    book(folder, "peaks", time.monotonic() - start)
+
+
+def _worker(run: Run, pass_: int, cases: list[Case]) -> None:
     """One process over the cases, in that order. If it ends early, the case in hand gets a record that says so."""
-    there, wanted = len(recorded(folder)), len(plan.cases) * plan.passes
-    with tempfile.TemporaryDirectory() as scratch, (folder / "worker.log").open("ab") as log:
+    there, start = len(recorded(run.folder)), time.monotonic()
+    extra = pass_ >= run.effort.least
+    if extra and run.until is not None and start > run.until:
+        raise BudgetSpentError
+    wanted = there + len(cases) * max(1, run.effort.least - pass_)
+    with tempfile.TemporaryDirectory() as scratch, (run.folder / "worker.log").open("ab") as log:
         todo = Path(scratch) / "todo.json"
-        todo.write_text(json.dumps(_todo(folder, plan, pass_, cases, environment)))
-        process = _start(todo, log, lock)
+        todo.write_text(json.dumps(_todo(run, pass_, cases)))
+        process = _start(todo, log, run.lock)
         try:
-            for done in _watch(process, folder / "records.jsonl"):
+            for done in _watch(process, run.records, run.effort.case_limit, run.until if extra else None):
                 at = cases[min(done, len(cases) - 1)]
-                progress(there + done, wanted, f"pass {pass_ + 1} of {plan.passes}: {at.id}")
+                run.progress(there + done, wanted, f"pass {pass_ + 1}{' (added)' if extra else ''}: {at.id}")
         except TimeoutError as error:
             _end(process)
-            _note(folder, pass_, cases, "timed_out", str(error), environment)
+            _note(run, pass_, cases, "timed_out", str(error))
             return
         finally:
             _end(process)
-    if process.returncode in NO_HARNESS and len(recorded(folder)) == there:
-        raise Refusal(f"the harness cannot start; its log ends: {_last_line(folder / 'worker.log')}")
-    if process.returncode != RESTART and set(cases) & set(_missing(folder, plan, pass_)):
-        _note(folder, pass_, cases, "crashed", _how(process.returncode), environment)
+            book(run.folder, "passes", time.monotonic() - start)
+    done_now = {case for case in cases if (case.id, pass_) in recorded(run.folder)}
+    if process.returncode in NO_HARNESS and not done_now:
+        raise Refusal(f"the harness cannot start; its log ends: {_last_line(run.folder / 'worker.log')}")
+    if process.returncode != RESTART and len(done_now) < len(cases):
+        _note(run, pass_, cases, "crashed", _how(process.returncode))
 
 
 def _start(todo: Path, log: BinaryIO, lock: int) -> subprocess.Popen[bytes]:
@@ -93,10 +156,11 @@ def _start(todo: Path, log: BinaryIO, lock: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, cwd=ROOT, **own)
 
 
-def _watch(process: subprocess.Popen[bytes], records: Path) -> Iterator[int]:
+def _watch(process: subprocess.Popen[bytes], records: Path, limit: float, until: float | None) -> Iterator[int]:
     """How many lines the worker has appended so far, until it ends.
 
-    Reads new bytes alone, since the cores are being measured. Raises TimeoutError when no line came for too long.
+    Reads new bytes alone, since the cores are being measured. Raises TimeoutError when no line came within the limit,
+    BudgetSpentError when it is past until.
     """
     size, done, since = records.stat().st_size if records.exists() else 0, 0, time.monotonic()
     while process.poll() is None:
@@ -106,31 +170,35 @@ def _watch(process: subprocess.Popen[bytes], records: Path) -> Iterator[int]:
                 file.seek(size)
                 new = file.read()
             size, done, since = size + len(new), done + new.count(b"\n"), time.monotonic()
-        if time.monotonic() - since > CASE_LIMIT:
-            raise TimeoutError(f"no result within {CASE_LIMIT:g} seconds")
+        if time.monotonic() - since > limit:
+            raise TimeoutError(f"no result within {limit:g} seconds")
+        if until is not None and time.monotonic() > until:
+            raise BudgetSpentError
         yield done
 
 
-def _todo(folder: Path, plan: Plan, pass_: int, cases: list[Case], environment: str) -> dict[str, Any]:
+def _todo(run: Run, pass_: int, cases: list[Case]) -> dict[str, Any]:
     """What benchmarks/conftest.py reads. A case is checked and probed until one pass of it has ended well."""
-    probed = {line["id"] for line in read_records(folder) if line["peak_bytes"] is not None}
+    probed = {line["id"] for line in read_records(run.folder) if line["peak_bytes"] is not None}
     return {
         "supervisor": os.getpid(),
         "pass": pass_,
-        "environment": environment,
-        "seconds": plan.seconds,
-        "records": str((folder / "records.jsonl").resolve()),
+        "environment": run.environment,
+        "cache": run.plan.cache,
+        "seconds": run.plan.seconds,
+        "records": str(run.records.resolve()),
         "probe": [case.id for case in cases if case.id not in probed],
         "cases": [case.to_dict() for case in cases],
     }
 
 
-def _note(folder: Path, pass_: int, cases: list[Case], state: str, reason: str, environment: str) -> None:
+def _note(run: Run, pass_: int, cases: list[Case], state: str, reason: str) -> None:
     """A record for the first of the cases that has none: it was in hand when the worker ended."""
-    done = recorded(folder)
+    done = recorded(run.folder)
     case = next(case for case in cases if (case.id, pass_) not in done)
-    record = Record(case.id, pass_, case.to_dict(), state, reason, environment=environment)
-    append_line(folder / "records.jsonl", record.to_dict())
+    append_line(
+        run.records, Record(case.id, pass_, case.to_dict(), state, reason, environment=run.environment).to_dict()
+    )
 
 
 def _how(code: int) -> str:

@@ -38,8 +38,8 @@ FOLDER = Path(__file__).resolve().parents[1] / "benchmarks" / "sweeps"
 
 _FILTERS = ("profiles", "devices")
 _TEXTS = ("operator", "backend", "dtype", "scope", "mode")
-_NUMBERS = ("image", "patch", "height", "width", "batch", "dim", "heads", "prefix")
-_DEFAULTS = {"prefix": 0, "dtype": "float32", "scope": "layer", "mode": "inference", "devices": list(DEVICES)}
+_NUMBERS = ("image", "patch", "height", "width", "batch", "dim", "heads", "prefix", "copy")
+_DEFAULTS = {"prefix": 0, "copy": 0, "dtype": "float32", "scope": "layer", "mode": "inference"}
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def _case(point: Mapping[str, Any], device: str) -> Case:
         height, width = point["height"], point["width"]
     shape = Shape(point["batch"], height, width, point["dim"], point["heads"], point["prefix"])
     backends[point["backend"]]  # an unknown name is refused here
-    rest = {key: point[key] for key in ("backend", "dtype", "scope", "mode")}
+    rest = {key: point[key] for key in ("backend", "dtype", "scope", "mode", "copy")}
     return Case(parse_operator(point["operator"]), shape, device=device, **rest)
 
 
@@ -127,7 +127,7 @@ def _axes(path: Path, grid: Mapping[str, Any]) -> dict[str, list[Any]]:
     known = (*_FILTERS, *_TEXTS, *_NUMBERS)
     if unknown := sorted(set(grid) - set(known)):
         raise Refusal(f"{path.name}: unknown key {unknown[0]!r}; known: {', '.join(known)}")
-    given = {**_DEFAULTS, **grid}
+    given = {**_DEFAULTS, "devices": list(DEVICES), **grid}
     axes = {key: value if isinstance(value, list) else [value] for key, value in given.items()}
     for key, values in axes.items():
         kind = int if key in _NUMBERS else str

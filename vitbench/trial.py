@@ -1,52 +1,47 @@
-"""From a case to its record: refuse, build, check, probe, time."""
+"""From a case to its record: refuse, build, check, time, probe."""
 
 from __future__ import annotations
 
 import time
-import traceback
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 
+from vitbench import compiler
+from vitbench.attribution import choices, kernels_of
 from vitbench.backend import backends
 from vitbench.case import Case
 from vitbench.check import TOLERANCE, Wrong, error
 from vitbench.counting import findings
+from vitbench.failure import Ended, torch_errors
 from vitbench.fit import too_large
-from vitbench.measure import clock, kernels, memory
+from vitbench.measure import clock, energy, kernels, memory, telemetry
+from vitbench.measure.canary import disturbed
 from vitbench.measure.environment import load
+from vitbench.measure.sampling import Samples
 from vitbench.peak import peak_bytes
 from vitbench.program import Program, build
 from vitbench.record import Record
 
-# What SDPA, cuDNN and Triton say where a kernel cannot run a case.
-NO_KERNEL = ("No available kernel", "No viable backend", "No valid execution plans", "out of resource")
-
-Time = Callable[[Callable[[], Any]], list[float]]  # the call to be timed -> seconds of every sample
-
-
-class Ended(Exception):
-    """A case that ends without a time: its state, and why in one sentence."""
-
-    def __init__(self, state: str, reason: str) -> None:
-        super().__init__(reason)
-        self.state, self.reason = state, reason
+Time = Callable[[Callable[[], Any]], Samples]  # takes the call to be timed
 
 
 def run(case: Case, time_call: Time, *, pass_: int = 0, probe: bool = True, environment: str | None = None) -> Record:
     """Always a record, whatever the case does short of killing the process.
 
-    probe: also check the result, count, measure memory and name what ran, which need not be done in every pass.
+    probe: also check the result, count, measure memory and energy, and name what ran, once a run, not in every pass.
     """
     record = Record(case.id, pass_, case.to_dict(), started=time.time(), load=load(), environment=environment)
-    record.cost = cost(case)
+    record.cost, record.asked = cost(case), backends[case.backend].kernel
     try:
         _fill(record, case, time_call, probe)
     except Ended as end:
-        record.state, record.reason = end.state, end.reason
+        record.state, record.reason, record.wanted_bytes = end.state, end.reason, end.wanted_bytes
+    if record.state == "out_of_memory" and case.device == "cuda":
+        torch.cuda.empty_cache()
+    record.spent = {stage: round(seconds, 6) for stage, seconds in record.spent.items()}
     return record
 
 
@@ -69,15 +64,41 @@ def _fill(record: Record, case: Case, time_call: Time, probe: bool) -> None:
         raise Ended("unsupported", reason)
     if reason := too_large(case):
         raise Ended("out_of_memory", reason)
-    torch.compiler.reset()  # or torch stops compiling after a few shapes and runs eagerly without a word
-    with _torch_errors():
-        program = build(case).wrapped(case.backend)
-        record.first_call_seconds = clock.first_call(program.call, case.device)
+    with torch_errors():
+        program = _begin(record, case)
         if probe:
-            _check(record, case, program)
-        record.seconds = time_call(program.runner())
+            with _spending(record, "check"):
+                _check(record, case, program)
+        _time(record, case, program, time_call)
         if probe:  # after timing, which a profiler's start would disturb
             _probe(record, case, program)
+
+
+def _begin(record: Record, case: Case) -> Program:
+    with _spending(record, "build"):
+        program = build(case).wrapped(case.backend)
+    with compiler.watched() as compiled, _spending(record, "first_call"):
+        record.first_call_seconds = clock.first_call(program.call, case.device)
+    if backends[case.backend].compiled:
+        record.compile_seconds, record.matched = compiled.seconds, compiled.matched
+    return program
+
+
+def _time(record: Record, case: Case, program: Program, time_call: Time) -> None:
+    before = telemetry.read(uuid := telemetry.uuid_of(case.device))
+    taken = time_call(program.runner())
+    record.telemetry = before
+    if "reason" not in before:
+        after = telemetry.read(uuid)
+        record.telemetry = {"before": before, "after": after}
+        record.throttled = telemetry.throttled(before, after)
+    record.seconds, record.host_seconds, record.exposed = taken.seconds, taken.host_seconds, taken.exposed
+    record.spent |= taken.spent
+    if taken.canary is None:
+        return
+    record.canary = list(taken.canary)
+    if reason := disturbed(*taken.canary):
+        record.state, record.reason = "disturbed", reason
 
 
 def _check(record: Record, case: Case, program: Program) -> None:
@@ -92,32 +113,32 @@ def _check(record: Record, case: Case, program: Program) -> None:
 
 
 def _probe(record: Record, case: Case, program: Program) -> None:
-    record.counts = {
-        found.key: {"macs": found.macs, "uncounted": list(found.uncounted), "reason": found.reason}
-        for found in findings(case)
-    }
-    record.peak_bytes = memory.peak_bytes(program.call, case.device)
-    record.ran = kernels.ran(program.call, case.device)
+    with _spending(record, "count"):
+        record.counts = {
+            found.key: {"macs": found.macs, "uncounted": list(found.uncounted), "reason": found.reason}
+            for found in findings(case)
+        }
+    with _spending(record, "memory"):
+        record.peak_bytes = memory.peak_bytes(program.call, case.device)
+    with _spending(record, "kernels"):
+        record.ran, operators = kernels.ran(program.call, case.device)
+        record.attended = kernels_of(operators)
+        record.chosen = None if backends[case.backend].compiled else choices(program.call)
+    with _spending(record, "energy"):
+        synchronize = torch.cuda.synchronize if case.device == "cuda" else _nothing
+        uuid = telemetry.uuid_of(case.device)
+        record.energy_joules, record.energy_reason = energy.joules(program.call, uuid, synchronize)
+
+
+def _nothing() -> None:
+    return None
 
 
 @contextmanager
-def _torch_errors() -> Iterator[None]:
-    """Turns torch's errors for lack of memory or of a kernel into the state they mean; others become crashed.
-
-    Torch says why a kernel was not used in warnings; they join the reason.
-    """
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        try:
-            yield
-        except Ended:
-            raise
-        except (Exception, SystemExit) as error:
-            text = (str(error).strip().splitlines() or [""])[0]
-            if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in text:
-                raise Ended("out_of_memory", text) from error
-            if any(words in str(error) for words in NO_KERNEL):
-                why = "; ".join([text, *(str(warning.message).splitlines()[0] for warning in said)])
-                raise Ended("unsupported", f"torch has no such kernel for this case: {why}") from error
-            traceback.print_exc()  # into worker.log
-            raise Ended("crashed", f"{type(error).__name__}: {text}") from error
+def _spending(record: Record, stage: str) -> Iterator[None]:
+    """Books the seconds inside under that stage."""
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        record.spent[stage] = time.perf_counter() - start

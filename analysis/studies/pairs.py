@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 
 from analysis import text
-from analysis.interval import ratio
 from analysis.study import (
     SIDES,
     WORK,
@@ -22,6 +21,7 @@ from analysis.study import (
     shape,
     studies,
 )
+from vitbench.interval import ratio
 
 
 class Pairs(Study):

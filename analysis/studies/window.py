@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 
 from analysis import text
-from analysis.interval import ratio
 from analysis.study import (
     SIDES,
     WORK,
@@ -23,6 +22,7 @@ from analysis.study import (
     shape,
     studies,
 )
+from vitbench.interval import ratio
 
 SAME = [name for name in WORK if name not in ("operator", "scope")]
 

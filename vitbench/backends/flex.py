@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 class Flex(Backend):
     name = "fused.flex"
     description = "compiled FlexAttention; bias and mask in its score_mod (Dong et al. 2024)"
+    kernel = "compiled"
     compiled = True
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor | None, mask: Tensor | None) -> Tensor:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 class Naive(Backend):
     name = "naive"
     description = "matmul, softmax, matmul; the score matrix is held in memory"
+    kernel = "products"
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor | None, mask: Tensor | None) -> Tensor:
         attention = (q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1)
@@ -46,6 +47,7 @@ class Naive(Backend):
 class NaiveCompiled(Naive):
     name = "naive.compiled"
     description = "the naive form, its whole module under torch.compile, which may match it to SDPA"
+    kernel = "compiled"
     compiled = True
 
     def unsupported(self, case: Case) -> str | None:

@@ -91,7 +91,7 @@ class Kernel(Sdpa):
 class Math(Kernel):
     name = "sdpa.math"
     description = "SDPA's math form: its own naive form, scores in memory"
-    backend = "MATH"
+    backend, kernel = "MATH", "math"
 
     def workspace(self, case: Case) -> Workspace | None:
         """Scaled q and k, scores in and out of a softmax that also looks for fully masked rows (bools)."""
@@ -109,7 +109,7 @@ class Math(Kernel):
 class Flash(Kernel):
     name = "sdpa.flash"
     description = "SDPA's flash kernel: tiles of scores, never the matrix (Dao 2022)"
-    backend = "FLASH_ATTENTION"
+    backend, kernel = "FLASH_ATTENTION", "flash"
 
     def unsupported(self, case: Case) -> str | None:
         biased, masked = case.operator.has_bias, case.operator.masked(case.shape)
@@ -125,7 +125,7 @@ class Flash(Kernel):
 class Efficient(Kernel):
     name = "sdpa.efficient"
     description = "SDPA's memory-efficient kernel (Rabe 2021; xFormers); CUDA only"
-    backend = "EFFICIENT_ATTENTION"
+    backend, kernel = "EFFICIENT_ATTENTION", "efficient"
 
     def unsupported(self, case: Case) -> str | None:
         if case.device != "cuda":
@@ -136,7 +136,7 @@ class Efficient(Kernel):
 class Cudnn(Kernel):
     name = "sdpa.cudnn"
     description = "SDPA's cuDNN kernel; CUDA, half precision"
-    backend = "CUDNN_ATTENTION"
+    backend, kernel = "CUDNN_ATTENTION", "cudnn"
 
     def unsupported(self, case: Case) -> str | None:
         if case.device != "cuda":

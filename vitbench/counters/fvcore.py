@@ -21,8 +21,8 @@ class Fvcore(Counter):
     name = "fvcore"
 
     def count(self, program: Program) -> Count:
-        if importlib.util.find_spec("fvcore") is None:
-            raise Uncountable("fvcore is not installed: pip install fvcore")
+        if lacking := self.lacking():
+            raise Uncountable(lacking)
         from fvcore.nn import FlopCountAnalysis
 
         logging.getLogger("fvcore.nn.jit_analysis").setLevel(logging.ERROR)
@@ -33,6 +33,9 @@ class Fvcore(Counter):
         except RuntimeError as error:
             raise Uncountable(f"fvcore cannot trace this: {str(error).splitlines()[0]}") from error
         return Count(operators, tuple(sorted(filter(_may_hold_products, map(str, analysis.unsupported_ops())))))
+
+    def lacking(self) -> str | None:
+        return None if importlib.util.find_spec("fvcore") else "fvcore is not installed: pip install fvcore"
 
     def differences(self, case: Case, count: Count) -> Mapping[str, int]:
         found = {}

@@ -20,6 +20,7 @@ import psutil
 import torch
 
 from vitbench.case import DEVICES
+from vitbench.measure import telemetry
 from vitbench.refusal import Refusal
 
 VARIABLES = ("OMP_", "MKL_", "KMP_", "TORCH", "PYTORCH_", "CUDA_", "CUBLAS_", "NVIDIA_TF32")  # they move times
@@ -46,7 +47,7 @@ def environment(device: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "cuda": torch.version.cuda if device == "cuda" else None,
         "cudnn": torch.backends.cudnn.version() if device == "cuda" else None,
-        "driver": _driver() if device == "cuda" else None,
+        "driver": telemetry.driver() if device == "cuda" else None,
         "float32_products": torch.get_float32_matmul_precision(),
         "variables": {name: value for name, value in sorted(os.environ.items()) if name.startswith(VARIABLES)},
         "packages": {name: _version(name) for name in PACKAGES},
@@ -89,16 +90,6 @@ def _version(package: str) -> str | None:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def _driver() -> str | None:
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-        return str(pynvml.nvmlSystemGetDriverVersion())
-    except pynvml.NVMLError:
         return None
 
 

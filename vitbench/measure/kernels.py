@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 SMALLEST_SHARE = 0.01  # of the call's time; below it a name is left out
+_OWN_TIME = {"cpu": "self_cpu_time_total", "cuda": "self_device_time_total"}  # of a profiled event
 
 
-def ran(call: Callable[[], Any], device: str) -> list[str]:
-    """Operators (CPU) or kernels (CUDA) that took at least 1 % of the time by themselves, longest first."""
-    kind = {"cpu": torch.profiler.ProfilerActivity.CPU, "cuda": torch.profiler.ProfilerActivity.CUDA}[device]
-    with torch.profiler.profile(activities=[kind], acc_events=True) as profile:
+class Ran(NamedTuple):
+    """names: operators (CPU) or kernels (CUDA) that took at least 1 % of the time by themselves, longest first.
+    operators: every operator that the host dispatched.
+    """
+
+    names: list[str]
+    operators: list[str]
+
+
+def ran(call: Callable[[], Any], device: str) -> Ran:
+    """What one call ran."""
+    activity = torch.profiler.ProfilerActivity
+    kinds = {"cpu": [activity.CPU], "cuda": [activity.CPU, activity.CUDA]}[device]
+    with torch.profiler.profile(activities=kinds, acc_events=True) as profile:
         call()
         if device == "cuda":
             torch.cuda.synchronize()
-    seconds = {event.key: getattr(event, f"self_{_clock(device)}_time_total") for event in profile.key_averages()}
+    events = profile.key_averages()
+    seconds = {event.key: getattr(event, _OWN_TIME[device]) for event in events if _runs_on(event, device)}
     total = sum(seconds.values())
     longest = sorted(seconds, key=lambda name: -seconds[name])
-    return [name for name in longest if seconds[name] > 0 and seconds[name] >= SMALLEST_SHARE * total]
+    names = [name for name in longest if seconds[name] > 0 and seconds[name] >= SMALLEST_SHARE * total]
+    return Ran(names, [event.key for event in events])
 
 
-def _clock(device: str) -> str:
-    return "cpu" if device == "cpu" else "device"
+def _runs_on(event: Any, device: str) -> bool:
+    """With CUDA traced too, operators of the host are listed beside the kernels that they launched."""
+    return bool(event.device_type.name.lower() == device)

@@ -1,0 +1,149 @@
+"""Two runs, or two backends within a run: which cases became faster or slower."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+
+import pandas as pd
+
+from analysis.load import Run
+from analysis.noise import Measure, noise_floor
+from analysis.study import WORK, Row
+from analysis.verdict import MARGIN, Verdict, verdict
+from vitbench.interval import Interval
+from vitbench.refusal import Refusal
+
+# What makes two machines unlike; versions and source may differ, for that is what one compares.
+MACHINE = ("device", "device_name", "device_uuid", "cpu", "cores", "threads", "memory_bytes")
+BESIDE = ("id", "commit", "dirty")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One case on both sides. interval: the second's time over the first's."""
+
+    case: str
+    first: Row
+    second: Row
+    interval: Interval
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """lines: cases that both sides have a time of. apart: the others, and why. floor: the noise floor, None if unknown.
+
+    notes: what a reader must know before believing it, in sentences.
+    """
+
+    first: str
+    second: str
+    lines: list[Line]
+    apart: list[dict[str, str]]
+    margin: float
+    floor: float | None
+    notes: list[str]
+
+    def count(self, word: str) -> int:
+        return sum(line.verdict.word == word for line in self.lines)
+
+
+def compare_runs(first: Run, second: Run, margin: float | None = None, across_machines: bool = False) -> Comparison:
+    """Joined on the ids of cases. Raises Refusal for unlike machines, unless across_machines, and too small a margin.
+
+    Where times divided by the canary say otherwise than the times themselves, the machine's own speed may have changed
+    from one run to the other: such a case is inconclusive.
+    """
+    notes = _machines(first, second, across_machines)
+    plain, adjusted = Measure(paired=False, adjusted=False), Measure(paired=False, adjusted=True)
+    floors = [noise_floor(run.cases, plain) for run in (first, second)]
+    floor = max((value for value in floors if value is not None), default=None)
+    margin = _margin(margin, floor)
+
+    def judge(one: Row, other: Row) -> Line:
+        interval = plain(one, other)
+        found = verdict(interval, margin, floor), verdict(adjusted(one, other), margin, floor)
+        return Line(one["id"], one, other, interval, _agreed(*found))
+
+    one, other = (run.cases.set_index("id", drop=False) for run in (first, second))
+    return Comparison(first.folder.name, second.folder.name, *_joined(one, other, judge), margin, floor, notes)
+
+
+def compare_backends(run: Run, first: str, second: str, margin: float | None = None) -> Comparison:
+    """Cases that differ in the backend alone, pass by pass. Raises Refusal for a backend that the run does not hold.
+
+    Times are divided by the canary if identical cases of the run then come less far apart.
+    """
+    known = sorted(set(run.cases["backend"]))
+    for name in (first, second):
+        if name not in known:
+            raise Refusal(f"{run.folder} holds no backend {name!r}; known: {', '.join(known)}")
+    measure, floor = _quieter(run.cases)
+    margin = _margin(margin, floor)
+
+    def judge(one: Row, other: Row) -> Line:
+        interval = measure(one, other)
+        return Line(one["id"], one, other, interval, verdict(interval, margin, floor))
+
+    one, other = (_by_work(run.cases[run.cases["backend"] == name]) for name in (first, second))
+    note = "Times are divided by the canary around them, since identical cases then come less far apart."
+    return Comparison(first, second, *_joined(one, other, judge), margin, floor, [note] if measure.adjusted else [])
+
+
+def _by_work(cases: pd.DataFrame) -> pd.DataFrame:
+    """Indexed by all that a case is but its backend."""
+    keys = cases[[*WORK, "device", "copy"]].itertuples(index=False)
+    return cases.assign(work=[" ".join(map(str, key)) for key in keys]).set_index("work")
+
+
+def _joined(
+    first: pd.DataFrame, second: pd.DataFrame, judge: Callable[[Row, Row], Line]
+) -> tuple[list[Line], list[dict[str, str]]]:
+    """A line for each key with a time on both sides; the others, and what they are on either side."""
+    lines, apart = [], []
+    for key in [*first.index, *(key for key in second.index if key not in first.index)]:
+        rows = [side.loc[key] if key in side.index else None for side in (first, second)]
+        ends = ["not there" if row is None else row["state"] if pd.isna(row["seconds"]) else "timed" for row in rows]
+        if ends == ["timed", "timed"]:
+            lines.append(judge(rows[0], rows[1]))
+        else:
+            name = next(row["id"] for row in rows if row is not None)
+            apart.append({"case": name, "first": ends[0], "second": ends[1]})
+    return lines, apart
+
+
+def _machines(first: Run, second: Run, across: bool) -> list[str]:
+    """What differs, in sentences."""
+    one, other = dict(first.environment), dict(second.environment)
+    for side in (one, other):  # virtual machines differ by some pages from start to start
+        side["memory_bytes"] = round(side.get("memory_bytes", 0) / 2**30)
+    unlike = [key for key in MACHINE if one.get(key) != other.get(key)]
+    if unlike and not across:
+        what = ", ".join(f"{key} {one.get(key)} and {other.get(key)}" for key in unlike)
+        raise Refusal(f"the runs are of unlike machines ({what}); expected the same, or --across-machines")
+    changed = [key for key in one if key not in (*MACHINE, *BESIDE) and one[key] != other.get(key)]
+    notes = [f"THE MACHINES ARE UNLIKE: {', '.join(unlike)} differ."] if unlike else []
+    return [*notes, f"What changed from the first to the second: {', '.join(changed) or 'nothing that is recorded'}."]
+
+
+def _margin(asked: float | None, floor: float | None) -> float:
+    if asked is not None and floor is not None and asked < floor:
+        raise Refusal(
+            f"margin {asked:.2%} is below the noise floor {floor:.2%}, by which identical cases differ here; "
+            "expected at least that, or more passes"
+        )
+    return MARGIN if asked is None else asked
+
+
+def _quieter(cases: pd.DataFrame) -> tuple[Measure, float | None]:
+    """Of the two ways to compare within a run, that in which identical cases come less far apart; and how far."""
+    ways = [Measure(paired=True, adjusted=adjusted) for adjusted in (False, True)]
+    return min(((way, noise_floor(cases, way)) for way in ways), key=lambda found: found[1] or inf)
+
+
+def _agreed(plain: Verdict, adjusted: Verdict) -> Verdict:
+    if plain.word in (adjusted.word, "inconclusive"):
+        return plain
+    return Verdict("inconclusive", f"{plain.word}, but {adjusted.word} by times that are divided by the canary's")

@@ -1,0 +1,58 @@
+"""How far apart two measurements of the same thing come."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from analysis import text
+from analysis.noise import Measure, apart, noise_floor, twins
+from analysis.study import Answer, Row, Study, axes, studies
+from vitbench.interval import Interval
+
+
+class Calibration(Study):
+    name = "calibration"
+    question = "How far apart do two measurements of the same thing come?"
+    place = 95
+
+    def answer(self, cases: pd.DataFrame) -> Answer | None:
+        measure = Measure(paired=True, adjusted=False)
+        found = [(one, other, interval) for one, other in twins(cases) if (interval := measure(one, other))[0] > 0]
+        floor = noise_floor(cases, measure)
+        if not found or floor is None:
+            return None
+        figure, (panel,) = axes(1, 8.0)
+        figure.set_figheight(1.4 + 0.32 * len(found))
+        for y, (_, _, (middle, low, high)) in enumerate(found):
+            panel.plot([low, high], [y, y], color="#0072b2", lw=1.4)
+            panel.plot(middle, y, "o", color="#0072b2", ms=4)
+        panel.axvspan(1 / (1 + floor), 1 + floor, color="k", alpha=0.07, label=f"noise floor, {floor:.1%}")
+        panel.axvline(1, color="k", lw=0.8)
+        panel.set_yticks(range(len(found)), [_label(one) for one, _, _ in found], fontsize=7.5)
+        panel.set(xlabel="time of the second over the first, pass by pass", ylim=(-0.6, len(found) - 0.4))
+        panel.legend(fontsize=8, frameon=False)
+        sides = [low > 1 or high < 1 for _, _, (_, low, high) in found]
+        sentence = (
+            f"The noise floor of this run is {floor:.1%}: no difference below it is called one. {len(found)} pairs of "
+            f"identical cases came {np.median([apart(interval) for _, _, interval in found]):.1%} apart in the median; "
+            f"in {sum(sides)} of them the 95 % interval lies on one side of 1."
+        )
+        return Answer(sentence, pd.DataFrame([_line(*pair) for pair in found]), figure)
+
+
+def _label(row: Row) -> str:
+    return f"{row['operator']} {row['backend']} N={row['tokens']}, D={row['dim']}, {row['scope']}"
+
+
+def _line(one: Row, other: Row, interval: Interval) -> dict[str, object]:
+    return {
+        "case": one["id"],
+        "first": text.seconds(one["seconds"], one["low"], one["high"]),
+        "second": text.seconds(other["seconds"], other["low"], other["high"]),
+        "second over first": text.ratio(*interval),
+        "passes": len(one["by_pass"].keys() & other["by_pass"].keys()),
+    }
+
+
+studies.add(Calibration())

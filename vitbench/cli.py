@@ -1,0 +1,46 @@
+"""The command vitbench and its subcommands.
+
+Some must answer at once, so whatever is heavy (torch, rich) is imported inside the function that needs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from vitbench.refusal import Refusal, exit_code
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """0: done. 2: refused."""
+    options = _options(arguments)
+    return exit_code(lambda: int(options.command(options)))
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    try:
+        from rich.console import Console
+
+        from vitbench import doctor, doctor_page
+        from vitbench.measure.environment import usable_device
+    except ModuleNotFoundError as error:  # a bare checkout; without these nothing can be asked of the machine
+        if str(error.name).startswith("vitbench"):
+            raise
+        package = str(error.name).partition(".")[0]
+        raise Refusal(f"{package} is not installed: pip install {package}") from error
+    found = doctor.findings(usable_device(options.device))
+    if options.json:
+        print(json.dumps(found, indent=1))
+    else:
+        doctor_page.show(found, Console(highlight=False))
+    return 0
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="vitbench", description="What attention in vision transformers costs.")
+    commands = parser.add_subparsers(required=True, metavar="command")
+    doctor = commands.add_parser("doctor", help="what this machine is, what runs on it, and what to mend")
+    doctor.add_argument("--device", help="cpu or cuda (default: cuda if torch sees one)")
+    doctor.add_argument("--json", action="store_true", help="the findings as JSON, in bytes, hertz and other SI units")
+    doctor.set_defaults(command=_doctor)
+    return parser.parse_args(arguments)
