@@ -80,7 +80,7 @@ def compare_backends(run: Run, first: str, second: str, margin: float | None = N
     for name in (first, second):
         if name not in known:
             raise Refusal(f"{run.folder} holds no backend {name!r}; known: {', '.join(known)}")
-    measure, floor = _quieter(run.cases)
+    measure, floor = quieter(run.cases)
     margin = _margin(margin, floor)
 
     def judge(one: Row, other: Row) -> Line:
@@ -137,7 +137,7 @@ def _margin(asked: float | None, floor: float | None) -> float:
     return MARGIN if asked is None else asked
 
 
-def _quieter(cases: pd.DataFrame) -> tuple[Measure, float | None]:
+def quieter(cases: pd.DataFrame) -> tuple[Measure, float | None]:
     """Of the two ways to compare within a run, that in which identical cases come less far apart; and how far."""
     ways = [Measure(paired=True, adjusted=adjusted) for adjusted in (False, True)]
     return min(((way, noise_floor(cases, way)) for way in ways), key=lambda found: found[1] or inf)

@@ -19,6 +19,7 @@ import pytest
 
 from vitbench.case import Case
 from vitbench.record import Record, append_line
+from vitbench.run import UNWRITABLE
 from vitbench.sweep import select
 
 
@@ -45,6 +46,8 @@ STARTED = pytest.StashKey[bool]()
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     from vitbench.measure.clock import timer
 
+    if "clock" not in metafunc.fixturenames:  # peers.py brings its own cases
+        return
     plan = metafunc.config.stash[PLAN]
     cases = [Case.from_dict(flat) for flat in plan["cases"]] if plan else list(select([], "smoke", "cpu"))
     marked = []
@@ -70,6 +73,9 @@ def keep(plan: dict[str, Any], pytestconfig: pytest.Config) -> Callable[[Record]
             pytestconfig.stash[STARTED] = True
             record.spent["start"] = round(record.started - psutil.Process().create_time(), 6)
         if plan["records"]:
-            append_line(Path(plan["records"]), record.to_dict())
+            try:
+                append_line(Path(plan["records"]), record.to_dict())
+            except OSError as error:  # a full disk: no later case could be recorded either
+                pytest.exit(f"{plan['records']}: {error.strerror}", returncode=UNWRITABLE + (error.errno or 0))
 
     return keep_record

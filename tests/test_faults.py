@@ -27,7 +27,8 @@ def begun(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """The stories of all tests that are selected, side by side."""
     project = copy_project(tmp_path_factory.mktemp("project"))
     marks = filter(None, (item.get_closest_marker("fault") for item in request.session.items))
-    homes = {mark.kwargs["story"]: tmp_path_factory.mktemp(mark.kwargs["story"].__name__) for mark in marks}
+    wanted = dict.fromkeys(mark.kwargs["story"] for mark in marks)
+    homes = {story: tmp_path_factory.mktemp(story.__name__) for story in wanted}
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         yield {story: pool.submit(story, Bench(project, home).prepare()) for story, home in homes.items()}
         pool.shutdown(cancel_futures=True)
@@ -79,7 +80,7 @@ def test_a_killed_supervisor(told: Told) -> None:
     assert [outcome.code for outcome in told.outcomes] == [-9, 0]
 
 
-@fault(stories.stopped, "Ctrl-C", "Ctrl-C", "the command that is printed goes on")
+@fault(stories.stopped, "Ctrl-C", "Ctrl-C", "given again, it goes on")
 def test_ctrl_c(told: Told) -> None:
     stopped, resumed = told.outcomes
     assert (stopped.code, resumed.code) == (130, 0)

@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 POLL = 0.25  # seconds between two looks at the records
 NO_HARNESS = (2, 3, 4)  # pytest's exit codes for an error before the first test
 RESTART = 77  # exit code of a worker that asks for a fresh process, its case recorded
+UNWRITABLE = 128  # plus errno: exit code of a worker that could not append a record
 
 Progress = Callable[[int, int, str], None]  # records there, records wanted, what is going on
 
@@ -132,6 +133,9 @@ def _worker(run: Run, pass_: int, cases: list[Case]) -> None:
         finally:
             _end(process)
             book(run.folder, "passes", time.monotonic() - start)
+    if process.returncode > UNWRITABLE:  # a full disk: the case in hand did nothing wrong
+        error = process.returncode - UNWRITABLE
+        raise OSError(error, os.strerror(error), str(run.records))
     done_now = {case for case in cases if (case.id, pass_) in recorded(run.folder)}
     if process.returncode in NO_HARNESS and not done_now:
         raise Refusal(f"the harness cannot start; its log ends: {_last_line(run.folder / 'worker.log')}")
