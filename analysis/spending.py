@@ -12,10 +12,11 @@ from vitbench.folder import read_records, read_stages
 STAGES = {
     "samples": "samples",
     "warm_up": "warm-up",
+    "first_call": "first calls",
     "canary": "canaries",
     "start": "starting processes (imports)",
     "build": "building cases",
-    "first_call": "first calls (compiling)",
+    "compile": "compiling",
     "check": "checks against float64",
     "count": "counting",
     "memory": "memory probes",
@@ -25,7 +26,7 @@ STAGES = {
     "environment": "the environment",
     "report": "the report",
 }
-MEASURED = ("samples", "warm_up")
+MEASURED = ("samples", "warm_up", "first_call")  # a first call warms up what the next ones find
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import signal
 import subprocess
 import sys
@@ -19,28 +18,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from analysis.spending import Spending
-from vitbench.case import CACHES, DEVICES
+from benchmarks.options import again, effort_of, parse, plan_of
+from vitbench.case import DEVICES
 from vitbench.evidence import Effort
 from vitbench.folder import book, newest, read_asked, read_environments, read_records, wanted
 from vitbench.plan import Plan
 from vitbench.record import FAULTS
 from vitbench.refusal import Refusal, exit_code
 from vitbench.run import ROOT, run
-from vitbench.sweep import PROFILES, select
-
-SECONDS = {"smoke": 0.03, "quick": 0.12, "full": 0.5}  # of samples, a case and pass
-EFFORT = {  # passes at least and at most, and the seconds after which none is added
-    "smoke": Effort(1, 3),
-    "quick": Effort(6, 12, budget=420.0),
-    "full": Effort(6, 20),
-}
-PRECISION = {"cpu": 0.05, "cuda": 0.02}  # half-width of an interval that is narrow enough; smoke takes any
-CALIBRATION = "calibration"  # the sweep of identical cases, part of every run
 
 
 def main(arguments: list[str] | None = None) -> int:
     """0: all went well. 1: a case was wrong, crashed or timed out. 2: refused. 130: stopped by Ctrl-C."""
-    options = _options(arguments)
+    options = parse(arguments, __doc__)
     console = Console(stderr=options.json)
     for ending in (signal.SIGTERM, signal.SIGHUP):  # end as cleanly as on Ctrl-C
         if signal.getsignal(ending) is not signal.SIG_IGN:  # as under nohup
@@ -52,10 +42,10 @@ def _bench(options: argparse.Namespace, console: Console) -> int:
     if options.device not in (None, *DEVICES):
         raise Refusal(f"unknown device {options.device!r}; known: {', '.join(DEVICES)}")
     if options.dry_run and options.device:
-        return _dry_run(_plan(options, options.device), _effort(options, options.device), options.json, console)
+        return _dry_run(plan_of(options, options.device), effort_of(options, options.device), options.json, console)
     started = time.monotonic()
     here = _environment(options.device)
-    plan, effort = _plan(options, here["device"]), _effort(options, here["device"])
+    plan, effort = plan_of(options, here["device"]), effort_of(options, here["device"])
     if options.dry_run:
         return _dry_run(plan, effort, options.json, console)
     folder = options.run or _folder(options.results, plan, effort, here)
@@ -66,39 +56,13 @@ def _bench(options: argparse.Namespace, console: Console) -> int:
         with _Bar(console) as bar:
             run(folder, plan, effort, here, bar)
     except KeyboardInterrupt:
-        again = f"python -m benchmarks {_again(options, folder)}"
-        console.print(f"Stopped, every record kept. Go on with: {again}", soft_wrap=True, markup=False)
+        words = again(options, folder)
+        console.print(
+            f"Stopped, every record kept. Go on with: python -m benchmarks {words}", soft_wrap=True, markup=False
+        )
         return 130
     book(folder, "environment", asked)
     return _close(folder, options.json, console)
-
-
-def _plan(options: argparse.Namespace, device: str) -> Plan:
-    asked = select([*options.sweep, CALIBRATION] if options.sweep else [], options.profile, device)
-    cache = options.cache or CACHES[device][0]
-    if cache not in CACHES[device]:
-        raise Refusal(f"--cache {cache!r} cannot be had on {device}; known: {', '.join(CACHES[device])}")
-    return Plan(
-        profile=options.profile,
-        sweeps=tuple(sorted({name for names in asked.values() for name in names})),
-        device=device,
-        cache=cache,
-        seconds=SECONDS[options.profile],
-        seed=options.seed,
-        cases=tuple(asked),
-        asked_by=tuple(tuple(names) for names in asked.values()),
-    )
-
-
-def _effort(options: argparse.Namespace, device: str) -> Effort:
-    usual = EFFORT[options.profile]
-    least = options.passes or usual.least
-    most = options.max_passes or (least if options.passes else usual.most)
-    if most < least:
-        raise Refusal(f"--max-passes {most} is less than the {least} passes of every case; expected at least {least}")
-    precision = options.precision or (None if options.profile == "smoke" else PRECISION[device])
-    budget = usual.budget if options.budget is None else options.budget
-    return Effort(least, most, precision, budget, options.case_limit)
 
 
 def _size(plan: Plan, effort: Effort) -> str:
@@ -178,50 +142,6 @@ def _dry_run(plan: Plan, effort: Effort, as_json: bool, console: Console) -> int
         table.add_row(case.id, f"{case.cost().total_macs:,}", ", ".join(names))
     console.print(table)
     return 0
-
-
-def _again(options: argparse.Namespace, folder: Path) -> str:
-    words = ["--profile", options.profile, *(word for name in options.sweep for word in ("--sweep", name))]
-    for name in ("device", "cache", "passes", "max_passes", "precision", "budget", "case_limit"):
-        value = getattr(options, name)
-        words += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
-    return shlex.join([*words, "--seed", str(options.seed), "--run", str(folder)])
-
-
-def _options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--profile", default="quick", help=f"{', '.join(PROFILES)} (default quick)")
-    parser.add_argument("--sweep", action="append", default=[], help="only this sweep; may be repeated")
-    parser.add_argument("--device", help="cpu or cuda (default: cuda if torch sees one)")
-    parser.add_argument("--cache", help="cold or warm: how samples find the L2 (default: cold on cuda, warm on cpu)")
-    parser.add_argument("--run", type=Path, help="folder to begin or go on in (default: a new one under --results)")
-    parser.add_argument("--results", type=Path, default=ROOT / "results", help="where new runs go")
-    parser.add_argument("--passes", type=_count, help="fresh processes over every case (default by profile)")
-    parser.add_argument("--max-passes", type=_count, help="where the interval is wider than --precision")
-    parser.add_argument(
-        "--precision",
-        type=_positive,
-        help="half-width that is narrow enough (default 0.05 on cpu, 0.02 on cuda)",
-    )
-    parser.add_argument("--budget", type=_positive, help="seconds after which no pass is added (default by profile)")
-    parser.add_argument("--case-limit", type=_positive, default=600.0, help="seconds after which a case is given up")
-    parser.add_argument("--seed", type=int, default=0, help="of the order of cases")
-    parser.add_argument("--dry-run", action="store_true", help="list the cases and run nothing")
-    parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
-    return parser.parse_args(arguments)
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number of at least 1")
-    return int(text)
-
-
-def _positive(text: str) -> float:
-    value = float(text)
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
-    return value
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ Without --cases, `pytest benchmarks/` runs the smoke cases on the CPU and keeps 
 from __future__ import annotations
 
 import ctypes
+import itertools
 import json
 import os
 import signal
@@ -19,8 +20,8 @@ import pytest
 
 from vitbench.case import Case
 from vitbench.record import Record, append_line
-from vitbench.run import UNWRITABLE
 from vitbench.sweep import select
+from vitbench.worker import UNWRITABLE
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,7 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 PLAN = pytest.StashKey[Any]()
-STARTED = pytest.StashKey[bool]()
+KEPT = pytest.StashKey[dict[str, Record]]()  # the last record of each case in this process
+TAKES = 3  # of a case in a pass: a disturbed one is taken again at once
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -51,9 +53,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     plan = metafunc.config.stash[PLAN]
     cases = [Case.from_dict(flat) for flat in plan["cases"]] if plan else list(select([], "smoke", "cpu"))
     marked = []
-    for case in cases:
+    for case, take in itertools.product(cases, range(TAKES)):
         clock = timer(case.device)
-        marked.append(pytest.param(case, clock, marks=pytest.mark.benchmark(timer=clock), id=case.id))
+        mark = pytest.mark.benchmark(timer=clock)
+        marked.append(pytest.param(case, clock, marks=mark, id=f"{case.id}, again" if take else case.id))
     metafunc.parametrize(("case", "clock"), marked)
 
 
@@ -65,13 +68,19 @@ def plan(pytestconfig: pytest.Config) -> dict[str, Any]:
 
 
 @pytest.fixture
-def keep(plan: dict[str, Any], pytestconfig: pytest.Config) -> Callable[[Record], None]:
+def kept(pytestconfig: pytest.Config) -> dict[str, Record]:
+    """The last record of each case that this process kept."""
+    return pytestconfig.stash.setdefault(KEPT, {})
+
+
+@pytest.fixture
+def keep(plan: dict[str, Any], kept: dict[str, Record]) -> Callable[[Record], None]:
     """Append a record to the run's file, flushed to disk at once. The first says what starting the process took."""
 
     def keep_record(record: Record) -> None:
-        if not pytestconfig.stash.get(STARTED, False):
-            pytestconfig.stash[STARTED] = True
+        if not kept:
             record.spent["start"] = round(record.started - psutil.Process().create_time(), 6)
+        kept[record.id] = record
         if plan["records"]:
             try:
                 append_line(Path(plan["records"]), record.to_dict())

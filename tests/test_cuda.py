@@ -8,10 +8,12 @@ import pytest
 import torch
 from examples import cases, supported
 
+from vitbench.attribution import choices, kernels_of
 from vitbench.backend import backends
 from vitbench.case import Case
 from vitbench.check import TOLERANCE, error
 from vitbench.measure import kernels, memory
+from vitbench.measure.canary import canary
 from vitbench.measure.clock import Instant, preparation, timer
 from vitbench.operator import parse_operator
 from vitbench.peak import peak_bytes
@@ -53,9 +55,10 @@ def test_a_kernel_of_each_family_runs_some_case(backend: str, least: int) -> Non
     assert sum(supported(case) for case in EAGER if case.backend == backend) >= least
 
 
-def test_device_time_is_positive_and_grows_with_the_work() -> None:
+@pytest.mark.parametrize("cache", ["cold", "warm"])
+def test_device_time_is_positive_and_grows_with_the_work(cache: str) -> None:
     def seconds(call: object) -> float:
-        prepare, now = preparation("cuda", call), timer("cuda")
+        prepare, now = preparation("cuda", call, cache), timer("cuda")
         times = []
         for _ in range(7):
             prepare()
@@ -63,6 +66,8 @@ def test_device_time_is_positive_and_grows_with_the_work() -> None:
             call()
             times.append(now() - start)
         assert all(time > 0 for time in times)
+        assert len(now.launches) == 7 and all(launch > 0 for launch in now.launches)
+        assert now.exposed <= 1, "the stream ran dry while a call was launched"
         return sorted(times)[3]
 
     a = torch.randn(2048, 2048, device="cuda")
@@ -81,9 +86,25 @@ def test_peak_memory_of_naive_attention_is_the_closed_form_within_5_percent(dtyp
 
 @pytest.mark.parametrize("backend", ["naive", "sdpa"])
 def test_the_kernels_that_ran_are_named(backend: str) -> None:
-    names = kernels.ran(build(Case(LARGE.operator, LARGE.shape, backend, "float16", "cuda")).call, "cuda")
+    names, operators = kernels.ran(build(Case(LARGE.operator, LARGE.shape, backend, "float16", "cuda")).call, "cuda")
     assert names
     assert all(isinstance(name, str) and name for name in names)
+    assert not any(name.startswith("aten::") for name in names), "an operator of the host is no kernel"
+    assert kernels_of(operators)
+
+
+@pytest.mark.parametrize(
+    ("backend", "kernel"), [("sdpa.math", "math"), ("sdpa.flash", "flash"), ("sdpa.efficient", "efficient")]
+)
+def test_the_kernel_that_was_asked_for_is_chosen_and_runs(backend: str, kernel: str) -> None:
+    call = build(Case(LARGE.operator, LARGE.shape, backend, "float16", "cuda")).call
+    assert backends[backend].kernel == kernel
+    assert choices(call) == [kernel]
+    assert kernels_of(kernels.ran(call, "cuda").operators) == [kernel]
+
+
+def test_the_canary_of_a_gpu_is_a_product_that_takes_time() -> None:
+    assert 1e11 < 4096**3 / canary("cuda") < 1e15
 
 
 def test_free_memory_is_read_from_the_device() -> None:

@@ -11,7 +11,7 @@ from vitbench.backend import backends
 from vitbench.case import Case
 from vitbench.counter import Counter, Uncountable, counters
 from vitbench.fit import too_large
-from vitbench.program import build
+from vitbench.program import Program, build
 
 
 @dataclass(frozen=True)
@@ -35,23 +35,24 @@ class Finding:
         return 0 if self.macs is None else self.macs - self.closed - sum(self.differences.values())
 
 
-def findings(case: Case) -> Iterator[Finding]:
-    """Each registered counter at each of its places."""
+def findings(case: Case, program: Program | None = None) -> Iterator[Finding]:
+    """Each registered counter at each of its places. program: the case's own, if it is there and not compiled."""
     for counter in counters:
         for place in counter.places:
-            yield _find(case, counter, place)
+            yield _find(case, counter, place, program)
 
 
-def _find(case: Case, counter: Counter, place: str) -> Finding:
+def _find(case: Case, counter: Counter, place: str, program: Program | None) -> Finding:
     closed = int(case.cost().total_macs)
     key = counter.name if place == counter.places[0] else f"{counter.name}.{place}"
     backend = backends[case.backend]
     if place == "device" and (reason := backend.unsupported(case) or too_large(case, uncompiled=True)):
         return Finding(key, closed, None, (), {}, f"not run: {reason}")
     try:
-        program = build(case, device="meta" if place == "meta" else None)
+        if place == "meta":
+            program = build(case, device="meta")
         with compiler.turned_off() if backend.compiled else nullcontext():
-            count = counter.count(program)
+            count = counter.count(program or build(case))
         differences = counter.differences(case, count)
     except Uncountable as error:
         return Finding(key, closed, None, (), {}, str(error))

@@ -10,29 +10,27 @@ import itertools
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from vitbench.case import Case
 from vitbench.evidence import Effort
 from vitbench.folder import agree, book, locked, read_records, recorded, wanted, write_whole
 from vitbench.plan import Plan
+from vitbench.process import BudgetSpentError, end, how, last_line, watch
 from vitbench.record import Record, append_line
 from vitbench.refusal import Refusal
+from vitbench.worker import RESTART, UNWRITABLE
 
 ROOT = Path(__file__).resolve().parents[1]
-POLL = 0.25  # seconds between two looks at the records
 NO_HARNESS = (2, 3, 4)  # pytest's exit codes for an error before the first test
-RESTART = 77  # exit code of a worker that asks for a fresh process, its case recorded
-UNWRITABLE = 128  # plus errno: exit code of a worker that could not append a record
 
 Progress = Callable[[int, int, str], None]  # records there, records wanted, what is going on
 
@@ -52,10 +50,6 @@ class Run:
     @property
     def records(self) -> Path:
         return self.folder / "records.jsonl"
-
-
-class BudgetSpentError(Exception):
-    """The seconds for passes beyond the least are over."""
 
 
 def run(folder: Path, plan: Plan, effort: Effort, environment: dict[str, Any], progress: Progress) -> None:
@@ -113,72 +107,40 @@ def _peaks(folder: Path, plan: Plan) -> None:
 
 def _worker(run: Run, pass_: int, cases: list[Case]) -> None:
     """One process over the cases, in that order. If it ends early, the case in hand gets a record that says so."""
-    there, start = len(recorded(run.folder)), time.monotonic()
-    extra = pass_ >= run.effort.least
-    if extra and run.until is not None and start > run.until:
+    began, extra = time.monotonic(), pass_ >= run.effort.least
+    if extra and run.until is not None and began > run.until:
         raise BudgetSpentError
+    try:
+        code = _ended(run, pass_, cases, extra)
+    except TimeoutError as error:
+        _note(run, pass_, cases, "timed_out", str(error))
+        return
+    finally:
+        book(run.folder, "passes", time.monotonic() - began)
+    if code > UNWRITABLE:  # a full disk: the case in hand did nothing wrong
+        raise OSError(code - UNWRITABLE, os.strerror(code - UNWRITABLE), str(run.records))
+    done = {case for case in cases if (case.id, pass_) in recorded(run.folder)}
+    if code in NO_HARNESS and not done:
+        raise Refusal(f"the harness cannot start; its log ends: {last_line(run.folder / 'worker.log')}")
+    if code != RESTART and len(done) < len(cases):
+        _note(run, pass_, cases, "crashed", how(code))
+
+
+def _ended(run: Run, pass_: int, cases: list[Case], extra: bool) -> int:
+    """The exit code of a worker over the cases, its progress told meanwhile."""
+    there = len(recorded(run.folder))
     wanted = there + len(cases) * max(1, run.effort.least - pass_)
     with tempfile.TemporaryDirectory() as scratch, (run.folder / "worker.log").open("ab") as log:
         todo = Path(scratch) / "todo.json"
         todo.write_text(json.dumps(_todo(run, pass_, cases)))
-        process = _start(todo, log, run.lock)
+        process = start(todo, log, run.lock, ROOT)
         try:
-            for done in _watch(process, run.records, run.effort.case_limit, run.until if extra else None):
+            for done in watch(process, run.records, run.effort.case_limit, run.until if extra else None):
                 at = cases[min(done, len(cases) - 1)]
                 run.progress(there + done, wanted, f"pass {pass_ + 1}{' (added)' if extra else ''}: {at.id}")
-        except TimeoutError as error:
-            _end(process)
-            _note(run, pass_, cases, "timed_out", str(error))
-            return
         finally:
-            _end(process)
-            book(run.folder, "passes", time.monotonic() - start)
-    if process.returncode > UNWRITABLE:  # a full disk: the case in hand did nothing wrong
-        error = process.returncode - UNWRITABLE
-        raise OSError(error, os.strerror(error), str(run.records))
-    done_now = {case for case in cases if (case.id, pass_) in recorded(run.folder)}
-    if process.returncode in NO_HARNESS and not done_now:
-        raise Refusal(f"the harness cannot start; its log ends: {_last_line(run.folder / 'worker.log')}")
-    if process.returncode != RESTART and len(done_now) < len(cases):
-        _note(run, pass_, cases, "crashed", _how(process.returncode))
-
-
-def _start(todo: Path, log: BinaryIO, lock: int) -> subprocess.Popen[bytes]:
-    """pytest over the harness, in a session of its own, so that Ctrl-C reaches the supervisor alone.
-
-    It inherits the lock: should it outlive a killed supervisor, nobody else writes to the folder.
-    """
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no", "-W", "default"]
-    command += ["--benchmark-disable-gc", "--benchmark-columns=median,rounds", "--cases", str(todo), "benchmarks"]
-    own: dict[str, Any] = {
-        "stdin": subprocess.DEVNULL,
-        "stdout": log,
-        "stderr": log,
-        "start_new_session": True,
-        "pass_fds": (lock,),
-    }
-    return subprocess.Popen(command, cwd=ROOT, **own)
-
-
-def _watch(process: subprocess.Popen[bytes], records: Path, limit: float, until: float | None) -> Iterator[int]:
-    """How many lines the worker has appended so far, until it ends.
-
-    Reads new bytes alone, since the cores are being measured. Raises TimeoutError when no line came within the limit,
-    BudgetSpentError when it is past until.
-    """
-    size, done, since = records.stat().st_size if records.exists() else 0, 0, time.monotonic()
-    while process.poll() is None:
-        time.sleep(POLL)
-        if records.exists() and records.stat().st_size > size:
-            with records.open("rb") as file:
-                file.seek(size)
-                new = file.read()
-            size, done, since = size + len(new), done + new.count(b"\n"), time.monotonic()
-        if time.monotonic() - since > limit:
-            raise TimeoutError(f"no result within {limit:g} seconds")
-        if until is not None and time.monotonic() > until:
-            raise BudgetSpentError
-        yield done
+            end(process)
+    return process.returncode
 
 
 def _todo(run: Run, pass_: int, cases: list[Case]) -> dict[str, Any]:
@@ -203,25 +165,3 @@ def _note(run: Run, pass_: int, cases: list[Case], state: str, reason: str) -> N
     append_line(
         run.records, Record(case.id, pass_, case.to_dict(), state, reason, environment=run.environment).to_dict()
     )
-
-
-def _how(code: int) -> str:
-    if code < 0:
-        return f"the process was ended by {signal.Signals(-code).name}"
-    return f"the process ended with code {code}; worker.log says more"
-
-
-def _last_line(log: Path) -> str:
-    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else "nothing"
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Stop the worker, and all that it started (compilers), which share its session."""
-    if process.poll() is None:
-        process.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(5)
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -77,10 +77,13 @@ def _fill(record: Record, case: Case, time_call: Time, probe: bool) -> None:
 def _begin(record: Record, case: Case) -> Program:
     with _spending(record, "build"):
         program = build(case).wrapped(case.backend)
-    with compiler.watched() as compiled, _spending(record, "first_call"):
+    watched = compiler.watched() if backends[case.backend].compiled else nullcontext()
+    with watched as compiled, _spending(record, "first_call"):
         record.first_call_seconds = clock.first_call(program.call, case.device)
-    if backends[case.backend].compiled:
+    if compiled:
         record.compile_seconds, record.matched = compiled.seconds, compiled.matched
+        record.spent["compile"] = compiled.seconds
+        record.spent["first_call"] -= compiled.seconds
     return program
 
 
@@ -116,7 +119,7 @@ def _probe(record: Record, case: Case, program: Program) -> None:
     with _spending(record, "count"):
         record.counts = {
             found.key: {"macs": found.macs, "uncounted": list(found.uncounted), "reason": found.reason}
-            for found in findings(case)
+            for found in findings(case, None if backends[case.backend].compiled else program)
         }
     with _spending(record, "memory"):
         record.peak_bytes = memory.peak_bytes(program.call, case.device)

@@ -46,6 +46,7 @@ def _winner(group: pd.DataFrame) -> dict[str, object]:
     first = ranked.iloc[0]
     ratios = {row["backend"]: times(row, first) for _, row in ranked.iloc[1:].iterrows()}
     level = [name for name, (_, low, _) in ratios.items() if not low > 1]
+    settled = all(np.isfinite(low) for _, low, _ in ratios.values())
     slower = [name for name in ratios if name not in level]
     naive = ratios.get("naive")
     refused = group[group["state"] == "unsupported"]["backend"]
@@ -55,7 +56,7 @@ def _winner(group: pd.DataFrame) -> dict[str, object]:
         "time": text.seconds(first["seconds"], first["low"], first["high"]),
         "not told apart from it": ", ".join(level) or "-",
         "next": f"{slower[0]}: {text.ratio(*ratios[slower[0]])}" if slower else "-",
-        "verdict": ("not told apart" if level else "wins") if ranked["settled"].all() else "unsettled",
+        "verdict": ("not told apart" if level else "wins") if settled else "unsettled",
         "naive over fastest": text.ratio(*naive) if naive else "-",
         "cannot run it": ", ".join(refused) or "-",
         "_leaders": [first["backend"], *level],

@@ -10,7 +10,7 @@ from typing import Any
 from vitbench.measure.canary import canary
 from vitbench.measure.clock import CLOCKS_RISE, EventTimer, preparation, warm_up
 
-LEAST_ROUNDS, MOST_ROUNDS = 3, 50
+LEAST_ROUNDS, MOST_ROUNDS = 3, 100
 
 
 @dataclass(frozen=True)
