@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from vitbench.refusal import Refusal, exit_code
+from vitbench.refusal import Refusal, exit_code, positive
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -66,7 +66,9 @@ def _compare(options: argparse.Namespace) -> int:
         console.print(table) if table.row_count else None
         for said in (sentence(found), *found.notes, f"report: {into / 'report.html'}"):
             console.print(said, soft_wrap=True, markup=False, highlight=False)
-    return 1 if found.count("slower") else 0
+    for case in found.broken:
+        print(f"vitbench: {case}: had a time in {found.first}, failed in {found.second}", file=sys.stderr)
+    return 1 if found.count("slower") or found.broken else 0
 
 
 def _verify(options: argparse.Namespace) -> int:
@@ -114,7 +116,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     against.add_argument("first", help="folder of a run; with --run, a backend")
     against.add_argument("second", help="likewise")
     against.add_argument("--run", type=Path, help="compare two backends within this run")
-    against.add_argument("--margin", type=float, help="of equivalence, 0.02 is 2 %% (the default)")
+    against.add_argument("--margin", type=positive, help="of equivalence, 0.02 is 2 %% (the default)")
     against.add_argument("--across-machines", action="store_true", help="compare runs of unlike machines all the same")
     against.add_argument("--json", action="store_true")
     against.set_defaults(command=_compare)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf
 
 import pandas as pd
 
 from analysis.load import Run
-from analysis.noise import Measure, noise_floor
+from analysis.noise import Measure, noise_floor, quieter
 from analysis.study import WORK, Row
 from analysis.verdict import MARGIN, Verdict, verdict
 from vitbench.interval import Interval
+from vitbench.record import FAULTS
 from vitbench.refusal import Refusal
 
 # What makes two machines unlike; versions and source may differ, for that is what one compares.
 MACHINE = ("device", "device_name", "device_uuid", "cpu", "cores", "threads", "memory_bytes")
 BESIDE = ("id", "commit", "dirty")
+BROKEN = (*FAULTS, "out_of_memory")
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,11 @@ class Comparison:
     def count(self, word: str) -> int:
         return sum(line.verdict.word == word for line in self.lines)
 
+    @property
+    def broken(self) -> list[str]:
+        """Cases that have a time on the first side, and on the second a failure."""
+        return [case["case"] for case in self.apart if case["first"] == "timed" and case["second"] in BROKEN]
+
 
 def compare_runs(first: Run, second: Run, margin: float | None = None, across_machines: bool = False) -> Comparison:
     """Joined on the ids of cases. Raises Refusal for unlike machines, unless across_machines, and too small a margin.
@@ -56,7 +62,7 @@ def compare_runs(first: Run, second: Run, margin: float | None = None, across_ma
     Where times divided by the canary say otherwise than the times themselves, the machine's own speed may have changed
     from one run to the other: such a case is inconclusive.
     """
-    notes = _machines(first, second, across_machines)
+    notes = [*_machines(first, second, across_machines), *_sampling(first, second)]
     plain, adjusted = Measure(paired=False, adjusted=False), Measure(paired=False, adjusted=True)
     floors = [noise_floor(run.cases, plain) for run in (first, second)]
     floor = max((value for value in floors if value is not None), default=None)
@@ -64,8 +70,9 @@ def compare_runs(first: Run, second: Run, margin: float | None = None, across_ma
 
     def judge(one: Row, other: Row) -> Line:
         interval = plain(one, other)
-        found = verdict(interval, margin, floor), verdict(adjusted(one, other), margin, floor)
-        return Line(one["id"], one, other, interval, _agreed(*found))
+        known = one["canary_by_pass"] and other["canary_by_pass"]
+        canary = verdict(adjusted(one, other), margin, floor) if known else None
+        return Line(one["id"], one, other, interval, _agreed(verdict(interval, margin, floor), canary))
 
     one, other = (run.cases.set_index("id", drop=False) for run in (first, second))
     return Comparison(first.folder.name, second.folder.name, *_joined(one, other, judge), margin, floor, notes)
@@ -111,6 +118,8 @@ def _joined(
         else:
             name = next(row["id"] for row in rows if row is not None)
             apart.append({"case": name, "first": ends[0], "second": ends[1]})
+    if not lines:
+        raise Refusal("no case has a time on both sides; expected runs, or backends, that share cases")
     return lines, apart
 
 
@@ -128,6 +137,17 @@ def _machines(first: Run, second: Run, across: bool) -> list[str]:
     return [*notes, f"What changed from the first to the second: {', '.join(changed) or 'nothing that is recorded'}."]
 
 
+def _sampling(first: Run, second: Run) -> list[str]:
+    """What else keeps two runs from being alike. Raises Refusal where samples found the caches otherwise."""
+    caches = [run.plan.get("cache") or run.plan["device"] for run in (first, second)]
+    if caches[0] != caches[1] and "cold" in caches:
+        raise Refusal(f"samples of the runs found the caches {caches[0]} and {caches[1]}; expected the same")
+    notes = ["The noise floor is of passes within a run; what moved a whole run is seen by the canary alone."]
+    if not all(run.cases["canary_by_pass"].map(bool).any() for run in (first, second)):
+        notes.append("A run has no canaries: whether the machine changed its speed between the runs is not known.")
+    return notes
+
+
 def _margin(asked: float | None, floor: float | None) -> float:
     if asked is not None and floor is not None and asked < floor:
         raise Refusal(
@@ -137,13 +157,8 @@ def _margin(asked: float | None, floor: float | None) -> float:
     return MARGIN if asked is None else asked
 
 
-def quieter(cases: pd.DataFrame) -> tuple[Measure, float | None]:
-    """Of the two ways to compare within a run, that in which identical cases come less far apart; and how far."""
-    ways = [Measure(paired=True, adjusted=adjusted) for adjusted in (False, True)]
-    return min(((way, noise_floor(cases, way)) for way in ways), key=lambda found: found[1] or inf)
-
-
-def _agreed(plain: Verdict, adjusted: Verdict) -> Verdict:
-    if plain.word in (adjusted.word, "inconclusive"):
+def _agreed(plain: Verdict, adjusted: Verdict | None) -> Verdict:
+    """adjusted: by times divided by the canary's; None where a side has no canaries."""
+    if adjusted is None or plain.word in (adjusted.word, "inconclusive"):
         return plain
     return Verdict("inconclusive", f"{plain.word}, but {adjusted.word} by times that are divided by the canary's")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from vitbench.case import Case
-from vitbench.evidence import samples
+from vitbench.evidence import usable
 from vitbench.folder import read_asked, read_environments, read_peaks, records_by_case
 from vitbench.interval import SETTLED_PASSES, estimate, half_width
 from vitbench.metric import metrics
@@ -43,7 +43,7 @@ COLUMNS = {
     "low": "seconds, lower end of the 95 % bootstrap interval (over passes, then samples)",
     "high": "seconds, upper end",
     "passes": "fresh processes that measured it",
-    "disturbed": "passes that are not used, since the machine changed its speed meanwhile",
+    "disturbed": "passes without a time, since the machine changed its speed in every take",
     "samples": "timed calls, all passes together",
     "settled": f"at least {SETTLED_PASSES} passes, and an interval no wider than the run was asked for",
     "macs": "multiply-accumulates of one call, closed form; 1 MAC = 2 FLOPs",
@@ -57,10 +57,10 @@ COLUMNS = {
     "peak_bytes": "the same, measured",
     "error": "largest error of the result (and gradients) against float64, relative to the largest magnitude",
     "first_call_seconds": "host time of the first call, compiling included, median of the passes",
-    "compile_seconds": "of it, spent on compiling, from torch's caches on disk if they hold it; empty if not compiled",
+    "compile_seconds": "of it, spent on compiling, the longest of the passes; caches on disk make it shorter",
     "host_seconds": "host time to launch one call on CUDA, median of the samples",
-    "exposed": "samples on CUDA that may hold launch latency, since launching took longer than foreseen",
-    "throttled": "what slowed the GPU before or after the samples, by NVML's names",
+    "exposed": "samples that may hold launch latency, since launching took longer than foreseen (CUDA)",
+    "throttled": "what slowed the GPU around the samples, by NVML's names; empty where NVML does not say",
     "energy_joules": "of one call, from the GPU's own counter over at least a second; empty where there is none",
     "by_pass": "median seconds of each pass, for ratios within passes",
     "canary_by_pass": "seconds of a fixed product around each of those passes",
@@ -104,7 +104,7 @@ def load(folder: Path) -> Run:
 def _row(
     lines: list[dict[str, Any]], sweeps: list[str], effort: Mapping[str, Any], peaks: Mapping[str, Any]
 ) -> dict[str, Any]:
-    case, state = Case.from_dict(lines[0]["case"]), _state(lines)
+    case, state, used = Case.from_dict(lines[0]["case"]), _state(lines), usable(lines)
     row = {
         "id": case.id,
         "sweeps": sweeps,
@@ -114,15 +114,16 @@ def _row(
         "load": max(_all(lines, "load"), default=None),
         "state": state,
         "reason": next(line["reason"] for line in lines if line["state"] == state),
-        "disturbed": sum(line["state"] == "disturbed" for line in lines),
-        **_times(samples(lines), effort.get("precision")),
+        "disturbed": len(_passes(lines, "disturbed") - _passes(lines, *(set(STATES) - {"disturbed"}))),
+        **_times({line["pass"]: line["seconds"] for line in used}, effort.get("precision")),
         **_costs(lines),
         **{name: next(iter(_all(lines, name)), None) for name in _PROBED},
-        **{name: _median(_all(lines, name)) for name in ("first_call_seconds", "compile_seconds")},
-        "host_seconds": _median([second for taken in _all(lines, "host_seconds") for second in taken]),
-        "exposed": sum(_all(lines, "exposed")),
-        "throttled": sorted({reason for reasons in _all(lines, "throttled") for reason in reasons}),
-        "canary_by_pass": {line["pass"]: fmean(line["canary"]) for line in lines if line.get("canary")},
+        "first_call_seconds": _median(_all(lines, "first_call_seconds")),
+        "compile_seconds": max(_all(lines, "compile_seconds"), default=None),
+        "host_seconds": _median([second for taken in _all(used, "host_seconds") for second in taken]),
+        "exposed": sum(_all(used, "exposed")) if _all(used, "exposed") else None,
+        "throttled": _union(_all(used, "throttled")),
+        "canary_by_pass": {line["pass"]: fmean(line["canary"]) for line in used if line.get("canary")},
         "attainable_macs_per_second": peaks.get("macs_per_second", {}).get(case.dtype),
         "attainable_bytes_per_second": peaks.get("bytes_per_second"),
     }
@@ -132,9 +133,13 @@ def _row(
 _OF_SHAPE = ("batch", "height", "width", "prefix", "tokens", "dim", "heads")
 _PROBED = ("peak_bytes", "error", "energy_joules", "asked", "chosen", "attended", "matched", "ran")
 _FIGURES = ["seconds", "low", "high", "macs", "pair_macs", "peak_bytes", "closed_peak_bytes", "error", "load"]
-_FIGURES += ["first_call_seconds", "compile_seconds", "host_seconds", "energy_joules", "matched"]
+_FIGURES += ["first_call_seconds", "compile_seconds", "host_seconds", "exposed", "energy_joules", "matched"]
 _FIGURES += ["attainable_macs_per_second", "attainable_bytes_per_second"]
 _COPIED = ("score_elements", "useful_score_elements", "elementwise", "parameters", "moved_bytes")
+
+
+def _passes(lines: list[dict[str, Any]], *states: str) -> set[int]:
+    return {line["pass"] for line in lines if line["state"] in states}
 
 
 def _state(lines: list[dict[str, Any]]) -> str:
@@ -170,9 +175,13 @@ def _costs(lines: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _all(lines: list[dict[str, Any]], name: str) -> list[Any]:
+def _all(lines: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
     """What the records hold under that name, where they hold anything."""
     return [line[name] for line in lines if line.get(name) is not None]
+
+
+def _union(found: list[list[str]]) -> list[str] | None:
+    return sorted({word for words in found for word in words}) if found else None
 
 
 def _median(values: list[float]) -> float | None:

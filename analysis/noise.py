@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 import pandas as pd
@@ -47,6 +48,13 @@ def twins(cases: pd.DataFrame) -> Iterator[tuple[Row, Row]]:
 def apart(interval: Interval) -> float:
     """How far the ratio is from 1, whichever is the larger: 0.05 for 1.05 and for 1 / 1.05."""
     return float(np.exp(abs(np.log(interval[0]))) - 1)
+
+
+def quieter(cases: pd.DataFrame) -> tuple[Measure, float | None]:
+    """Of the two ways to compare within a run, that in which identical cases come less far apart; and how far."""
+    ways = [Measure(paired=True, adjusted=adjusted) for adjusted in (False, True)]
+    floors = [(way, noise_floor(cases, way)) for way in ways]
+    return min(floors, key=lambda found: inf if found[1] is None else found[1])
 
 
 def noise_floor(cases: pd.DataFrame, measure: Compare) -> float | None:

@@ -15,6 +15,8 @@ from analysis.study import studies
 from vitbench.interval import CONFIDENCE, RESAMPLES, SETTLED_PASSES
 from vitbench.metric import metrics
 
+NOT_ANSWERED = "Not answered: this run holds no cases for it, or lacks a figure that it needs."
+
 
 def write_report(run: Run) -> list[Section]:
     """Write report/report.md, its figures, and report.html into the run's folder; returns the sections."""
@@ -29,7 +31,13 @@ def _answers(run: Run) -> list[Section]:
     for study in sorted(studies, key=lambda study: (study.place, study.name)):
         answer = study.answer(run.cases)
         if answer is None:
-            sections.append(Section(study.name, study.question, "Not answered: this run holds no cases for it."))
+            sections.append(
+                Section(
+                    study.name,
+                    study.question,
+                    NOT_ANSWERED,
+                )
+            )
         else:
             sections.append(Section(study.name, study.question, answer.sentence, png(answer.figure), answer.table))
     return sections
@@ -57,17 +65,18 @@ def _states(run: Run) -> Section:
     unsettled = int((cases["seconds"].notna() & ~cases["settled"].astype(bool)).sum())
     sentence = f"{len(cases)} cases: {states}. {unsettled} times are unsettled ({_unsettled(run)})."
     if disturbed := int(cases["disturbed"].sum()):
-        sentence += f" {disturbed} passes of a case were disturbed and are not used."
+        sentence += f" {disturbed} passes of a case were disturbed in every take and are not used."
     if exposed := int((cases["exposed"] > 0).sum()):
         sentence += f" In {exposed} cases some samples may hold launch latency."
-    if throttled := int(cases["throttled"].map(bool).sum()):
+    slowed = pd.Series([isinstance(names, list) and bool(names) for names in cases["throttled"]], dtype=bool)
+    if throttled := int(slowed.sum()):
         sentence += f" {throttled} cases ran while the GPU was throttled."
     if cases["load"].notna().any():
         sentence += (
             f" Load while measuring: {cases['load'].median():.1f} in the median, {cases['load'].max():.1f} at most,"
             f" on {cores} cores; above the number of cores, others were running."
         )
-    shown = cases[(cases["state"] != "ok") | (cases["throttled"].map(bool)) | (cases["exposed"] > 0)]
+    shown = cases[(cases["state"] != "ok") | slowed.to_numpy() | (cases["exposed"] > 0)]
     table = shown[["id", "state", "reason"]].fillna("-").reset_index(drop=True)
     return Section("states", "How did the cases end?", sentence, table=table if len(table) else None)
 

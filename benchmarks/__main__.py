@@ -56,10 +56,8 @@ def _bench(options: argparse.Namespace, console: Console) -> int:
         with _Bar(console) as bar:
             run(folder, plan, effort, here, bar)
     except KeyboardInterrupt:
-        words = again(options, folder)
-        console.print(
-            f"Stopped, every record kept. Go on with: python -m benchmarks {words}", soft_wrap=True, markup=False
-        )
+        words = f"python -m benchmarks {again(options, folder)}"
+        console.print(f"Stopped, every record kept. Go on with: {words}", soft_wrap=True, markup=False)
         return 130
     book(folder, "environment", asked)
     return _close(folder, options.json, console)

@@ -21,9 +21,8 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.compare import quieter
 from analysis.load import Run, load
-from analysis.noise import Measure
+from analysis.noise import Measure, quieter
 from analysis.study import WORK, Row, of_sweep
 from analysis.verdict import MARGIN, verdict
 from vitbench.run import ROOT
@@ -115,7 +114,7 @@ def measure(folder: Path, passes: int) -> Run:
         for name, text in SWEEPS.items():
             (copy / "benchmarks" / "sweeps" / f"{name}.toml").write_text(text)
         command = [sys.executable, "-m", "benchmarks", "--device", "cpu", "--passes", str(passes), "--max-passes"]
-        command += [str(passes + 2), "--precision", "1", "--run", str(folder.resolve() / "run")]
+        command += [str(passes + 2), "--precision", "1", "--budget", "3600", "--run", str(folder.resolve() / "run")]
         subprocess.run([*command, *(word for name in SWEEPS for word in ("--sweep", name))], cwd=copy, check=True)
     return load(folder / "run")
 

@@ -21,7 +21,7 @@ import pytest
 from vitbench.case import Case
 from vitbench.record import Record, append_line
 from vitbench.sweep import select
-from vitbench.worker import UNWRITABLE
+from vitbench.worker import TAKES, UNWRITABLE
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,7 +42,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 PLAN = pytest.StashKey[Any]()
 KEPT = pytest.StashKey[dict[str, Record]]()  # the last record of each case in this process
-TAKES = 3  # of a case in a pass: a disturbed one is taken again at once
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -79,7 +78,7 @@ def keep(plan: dict[str, Any], kept: dict[str, Record]) -> Callable[[Record], No
 
     def keep_record(record: Record) -> None:
         if not kept:
-            record.spent["start"] = round(record.started - psutil.Process().create_time(), 6)
+            record.spent["start"] = round((record.started or 0.0) - psutil.Process().create_time(), 6)
         kept[record.id] = record
         if plan["records"]:
             try:

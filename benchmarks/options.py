@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from contextlib import suppress
 from pathlib import Path
 
 from vitbench.case import CACHES
 from vitbench.evidence import Effort
 from vitbench.plan import Plan
-from vitbench.refusal import Refusal
+from vitbench.refusal import Refusal, positive
 from vitbench.run import ROOT
 from vitbench.sweep import PROFILES, select
 
@@ -25,7 +26,10 @@ CALIBRATION = "calibration"  # the sweep of identical cases, part of every run
 
 def plan_of(options: argparse.Namespace, device: str) -> Plan:
     """The cases of the sweeps named, or of all, and how they are sampled."""
-    asked = select([*options.sweep, CALIBRATION] if options.sweep else [], options.profile, device)
+    asked = select(options.sweep, options.profile, device)
+    with suppress(Refusal):  # a profile without identical cases
+        for case, names in select([CALIBRATION], options.profile, device).items():
+            asked[case] = sorted({*asked.get(case, []), *names})
     cache = options.cache or CACHES[device][0]
     if cache not in CACHES[device]:
         raise Refusal(f"--cache {cache!r} cannot be had on {device}; known: {', '.join(CACHES[device])}")
@@ -75,11 +79,11 @@ def parse(arguments: list[str] | None, description: str | None) -> argparse.Name
     parser.add_argument("--max-passes", type=_count, help="where the interval is wider than --precision")
     parser.add_argument(
         "--precision",
-        type=_positive,
+        type=positive,
         help="half-width that is narrow enough (default 0.05 on cpu, 0.02 on cuda)",
     )
-    parser.add_argument("--budget", type=_positive, help="seconds after which no pass is added (default by profile)")
-    parser.add_argument("--case-limit", type=_positive, default=600.0, help="seconds after which a case is given up")
+    parser.add_argument("--budget", type=positive, help="seconds after which no pass is added (default by profile)")
+    parser.add_argument("--case-limit", type=positive, default=600.0, help="seconds after which a case is given up")
     parser.add_argument("--seed", type=int, default=0, help="of the order of cases")
     parser.add_argument("--dry-run", action="store_true", help="list the cases and run nothing")
     parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
@@ -90,10 +94,3 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a whole number of at least 1")
     return int(text)
-
-
-def _positive(text: str) -> float:
-    value = float(text)
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
-    return value

@@ -23,8 +23,10 @@ from statistics import median
 from typing import Any
 
 import pytest
+import torch
 from torch.utils.benchmark import Timer
 
+from benchmarks.options import SECONDS
 from vitbench.case import Case
 from vitbench.interval import estimate, half_width, ratio
 from vitbench.measure.clock import timer
@@ -41,18 +43,18 @@ CASES = [
       for scope in ("core", "layer")),
     *(Case(WINDOW, Shape(1, 56, 56, 96, 3), backend) for backend in ("naive", "sdpa.fold")),
 ]  # fmt: skip
-SECONDS = 0.12  # of samples, as in the quick profile
 SEED, OUT = "VITBENCH_PEERS_SEED", "VITBENCH_PEERS_OUT"  # of the process at hand
 
 Tool = Callable[[Callable[[], Any], Any], float]  # a call and the benchmark fixture -> median seconds
 
 
 def by_vitbench(call: Callable[[], Any], benchmark: Any) -> float:
-    return median(sample(call, "cpu", "warm", SECONDS, timer("cpu"), benchmark).seconds)
+    return median(sample(call, "cpu", "warm", SECONDS["quick"], timer("cpu"), benchmark).seconds)
 
 
 def by_torch(call: Callable[[], Any], benchmark: Any) -> float:
-    return float(Timer("call()", globals={"call": call}, num_threads=2).adaptive_autorange().median)
+    own = Timer("call()", globals={"call": call}, num_threads=torch.get_num_threads())
+    return float(own.adaptive_autorange().median)
 
 
 def by_pytest(call: Callable[[], Any], benchmark: Any) -> float:

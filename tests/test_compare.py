@@ -21,6 +21,7 @@ from vitbench.operators.global_ import Global
 from vitbench.plan import Plan
 from vitbench.record import Record, append_line
 from vitbench.refusal import Refusal
+from vitbench.run import ROOT
 from vitbench.shape import Shape
 
 HERE = {"id": "here", "device": "cpu", "device_name": "this", "memory_bytes": 2**33, "packages": {"torch": "1"}}
@@ -144,3 +145,53 @@ def test_cases_of_one_side_are_listed(tmp_path: Path) -> None:
     found = compare_runs(load(one), load(other))
     assert found.apart == [{"case": gone, "first": "timed", "second": "not there"}]
     assert len(found.lines) == len(CASES) - 1
+
+
+def test_a_case_that_had_a_time_and_now_fails_ends_the_command_with_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, other = write(tmp_path / "a"), write(tmp_path / "b")
+    path = other / "records.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    broken = [{**line, "state": "crashed", "reason": "gone"} if line["id"] == CASES[0].id else line for line in lines]
+    path.write_text("".join(json.dumps(line) + "\n" for line in broken))
+    assert analysis.__main__.main(["compare", str(one), str(other)]) == 1
+    assert f"{CASES[0].id}: had a time in a, failed in b" in capsys.readouterr().err
+
+
+def test_runs_that_share_no_case_are_refused(tmp_path: Path) -> None:
+    one, other = write(tmp_path / "a"), write(tmp_path / "b")
+    path = other / "records.jsonl"
+    path.write_text(path.read_text().replace('"state": "ok"', '"state": "unsupported"'))
+    with pytest.raises(Refusal, match="no case has a time on both sides"):
+        compare_runs(load(one), load(other))
+
+
+def test_a_run_without_canaries_is_compared_and_said_to_have_none(tmp_path: Path) -> None:
+    one, other = write(tmp_path / "a"), write(tmp_path / "b", lambda case: 2.0)
+    path = other / "records.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps({**line, "canary": None}) + "\n" for line in lines))
+    found = compare_runs(load(one), load(other))
+    assert found.count("slower") == len(CASES)
+    assert found.notes[-1].startswith("A run has no canaries")
+
+
+def test_cold_and_warm_caches_are_not_compared(tmp_path: Path) -> None:
+    one, other = write(tmp_path / "a"), write(tmp_path / "b")
+    path = other / "run.json"
+    path.write_text(path.read_text().replace('"warm"', '"cold"'))
+    with pytest.raises(Refusal, match="found the caches warm and cold; expected the same"):
+        compare_runs(load(one), load(other))
+
+
+@pytest.mark.parametrize("margin", ["nan", "-1", "0", "inf", "x"])
+def test_a_margin_that_is_no_positive_number_is_refused(margin: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        analysis.__main__.main(["compare", "a", "b", "--margin", margin])
+    assert ended.value.code == 2
+
+
+def test_a_run_of_an_earlier_version_still_loads() -> None:
+    old = load(ROOT / "results" / "reference" / "xeon-2-cores")
+    assert old.cases["seconds"].notna().sum() > 100

@@ -15,7 +15,7 @@ import fake_machine
 import pytest
 from rich.console import Console
 
-from vitbench import cli, doctor
+from vitbench import cli, doctor, doctor_page
 
 ROOT = Path(__file__).resolve().parents[1]
 machine, gpu = fake_machine.machine, fake_machine.gpu  # fixtures, which pytest finds by these names
@@ -23,7 +23,7 @@ machine, gpu = fake_machine.machine, fake_machine.gpu  # fixtures, which pytest 
 
 def printed(found: dict[str, Any], width: int = 80) -> str:
     text = io.StringIO()
-    doctor.show(found, Console(file=text, width=width, highlight=False))
+    doctor_page.show(found, Console(file=text, width=width, highlight=False))
     return text.getvalue()
 
 

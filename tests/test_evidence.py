@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from vitbench.case import Case
-from vitbench.evidence import Effort, samples, wanting
+from vitbench.evidence import Effort, usable, wanting
 from vitbench.operators.global_ import Global
 from vitbench.operators.window import Window
-from vitbench.run import shuffled
+from vitbench.plan import Plan
+from vitbench.process import BudgetSpentError
+from vitbench.record import Record, append_line
+from vitbench.run import Run, _in_hand, _passes, shuffled
 from vitbench.shape import Shape
+from vitbench.worker import TAKES
 
 EFFORT = Effort(least=3, most=5, precision=0.05)
 
@@ -51,8 +56,8 @@ def test_any_interval_is_narrow_enough_where_no_precision_is_asked_for() -> None
 
 
 def test_samples_of_disturbed_passes_and_of_a_wrong_case_are_not_used() -> None:
-    assert list(samples(lines("ok", "disturbed", "ok"))) == [0, 2]
-    assert samples(lines("ok", "wrong_result")) == {}
+    assert [line["pass"] for line in usable(lines("ok", "disturbed", "ok"))] == [0, 2]
+    assert usable(lines("ok", "wrong_result")) == []
 
 
 def test_cases_that_will_be_compared_run_next_to_one_another_in_an_order_that_changes() -> None:
@@ -68,3 +73,44 @@ def test_cases_that_will_be_compared_run_next_to_one_another_in_an_order_that_ch
     firsts = {order[0].backend + str(order[0].copy) for order in (shuffled(cases, seed) for seed in range(40))}
     assert len(firsts) == 4, "no backend always comes first"
     assert shuffled(cases, 7) == shuffled(cases, 7)
+
+
+def test_a_worker_that_dies_while_it_takes_a_case_again_was_at_that_case(tmp_path: Path) -> None:
+    cases = [Case(Global(), Shape(1, side, side, 32, 2), "naive") for side in (2, 3)]
+    plan = Plan("smoke", ("x",), "cpu", "warm", 0.1, 0, tuple(cases), (("x",), ("x",)))
+    run = Run(tmp_path, plan, EFFORT, "here", lambda *_: None, 0, None)
+
+    def take(case: Case, state: str) -> None:
+        record = Record(case.id, 4, case.to_dict(), state, seconds=[1.0], environment="here")
+        append_line(run.records, record.to_dict())
+
+    assert _in_hand(run, 4, cases) == cases[0]
+    take(cases[0], "disturbed")
+    assert _in_hand(run, 4, cases) == cases[0], "to be taken again"
+    take(cases[0], "ok")
+    assert _in_hand(run, 4, cases) == cases[1]
+    for _ in range(TAKES):
+        take(cases[1], "disturbed")
+    assert _in_hand(run, 4, cases) is None, "as often as it is taken"
+
+
+def test_passes_beyond_the_least_are_not_begun_after_the_budget_but_the_least_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = Case(Global(), Shape(1, 2, 2, 32, 2), "naive")
+    plan = Plan("smoke", ("x",), "cpu", "warm", 0.1, 0, (case,), (("x",),))
+    outcomes = iter(["ok", "disturbed", "ok", "ok", "ok", "ok"])
+    passes = []
+
+    def ended(run: Run, pass_: int, cases: list[Case], added: bool) -> int:
+        record = Record(case.id, pass_, case.to_dict(), next(outcomes), seconds=[1.0 + pass_] * 3, environment="here")
+        append_line(run.records, record.to_dict())
+        passes.append((pass_, added))
+        return 0
+
+    monkeypatch.setattr("vitbench.run._ended", ended)
+    with pytest.raises(BudgetSpentError):
+        _passes(Run(tmp_path, plan, EFFORT, "here", lambda *_: None, 0, until=0.0))
+    assert passes == [(0, False), (1, False), (2, False), (3, False)], "the disturbed one is made up for"
+    _passes(Run(tmp_path, plan, EFFORT, "here", lambda *_: None, 0, until=None))
+    assert passes[4:] == [(4, True)], "gone on with, up to the most"

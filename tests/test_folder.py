@@ -34,7 +34,7 @@ def test_a_folder_once_agreed_on_is_agreed_on_again(tmp_path: Path) -> None:
     agree(folder, PLAN, EFFORT, {**HERE, "commit": "b"})
     assert recorded(folder) == {(CASE.id, 0)}
     assert wanted(folder, PLAN, EFFORT) == {}
-    assert wanted(folder, PLAN, Effort(2, 2)) == {CASE: {0}}
+    assert wanted(folder, PLAN, Effort(2, 2)) == {CASE: ({0}, 1)}
     assert read_environments(folder) == {"here": HERE}
 
 

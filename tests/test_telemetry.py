@@ -53,7 +53,9 @@ def test_throttling_is_named_and_idle_clocks_are_none(ask: Ask, bits: int, names
 def test_throttling_is_what_either_reading_saw() -> None:
     power, heat = {"throttle_reasons": ["sw_power_cap"]}, {"throttle_reasons": ["hw_slowdown", "sw_power_cap"]}
     assert telemetry.throttled(power, heat) == telemetry.throttled(heat, power) == ["hw_slowdown", "sw_power_cap"]
-    assert telemetry.throttled({"reason": "no GPU"}, {"throttle_reasons": None}) == []
+    assert telemetry.throttled({"reason": "no GPU"}, {"throttle_reasons": None}) is None
+    assert telemetry.throttled({"throttle_reasons": []}, {"throttle_reasons": []}) == []
+    assert telemetry.throttled({"throttle_reasons": []}, {"throttle_reasons": None}) is None
     assert telemetry.throttled({"reason": "no GPU"}, power) == ["sw_power_cap"]
 
 

@@ -13,6 +13,8 @@ ENDING = ("unsupported", "wrong_result", "out_of_memory")  # another pass would 
 LOST = ("crashed", "timed_out")  # the pass is; a case that did so twice is given up
 MOST_LOST = 2
 
+Line = Mapping[str, Any]  # a record as it was read
+
 
 @dataclass(frozen=True)
 class Effort:
@@ -33,21 +35,21 @@ class Effort:
         return asdict(self)
 
 
-def samples(lines: Sequence[Mapping[str, Any]]) -> dict[int, list[float]]:
-    """Of a case's records: the samples of each pass that is to be used; none where a result was wrong."""
+def usable(lines: Sequence[Line]) -> list[Line]:
+    """Of a case's records: those whose samples are to be used; none where a result was wrong."""
     if any(line["state"] == "wrong_result" for line in lines):
-        return {}
-    return {line["pass"]: line["seconds"] for line in lines if line["state"] == "ok"}
+        return []
+    return [line for line in lines if line["state"] == "ok"]
 
 
-def wanting(lines: Sequence[Mapping[str, Any]], effort: Effort) -> bool:
+def wanting(lines: Sequence[Line], effort: Effort) -> bool:
     """lines: a case's records so far."""
     states = [line["state"] for line in lines]
     if any(state in ENDING for state in states) or sum(state in LOST for state in states) >= MOST_LOST:
         return False
     if len({line["pass"] for line in lines}) >= effort.most:
         return False
-    taken = samples(lines)
+    taken = [line["seconds"] for line in usable(lines)]
     if len(taken) < effort.least:
         return True
-    return half_width(estimate(list(taken.values()))) > (inf if effort.precision is None else effort.precision)
+    return half_width(estimate(taken)) > (inf if effort.precision is None else effort.precision)

@@ -12,6 +12,8 @@ import torch
 
 # What SDPA, cuDNN and Triton say where a kernel cannot run a case.
 NO_KERNEL = ("No available kernel", "No viable backend", "No valid execution plans", "out of resource")
+# What the CPU's allocator, CUDA and its libraries say where torch's own allocator is not the one that lacks memory.
+NO_MEMORY = ("can't allocate memory", "CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
 
 
 class Ended(Exception):
@@ -36,7 +38,7 @@ def torch_errors() -> Iterator[None]:
             raise
         except (Exception, SystemExit) as error:
             text = (str(error).strip().splitlines() or [""])[0]
-            if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in text:
+            if isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in NO_MEMORY):
                 raise Ended("out_of_memory", text, wanted_bytes(text)) from error
             if any(words in str(error) for words in NO_KERNEL):
                 why = "; ".join([text, *(str(warning.message).splitlines()[0] for warning in said)])

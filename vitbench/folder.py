@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from vitbench.case import Case
-from vitbench.evidence import Effort, wanting
+from vitbench.evidence import Effort, usable, wanting
 from vitbench.plan import Plan
 from vitbench.record import STATES, append_line, read_lines
 from vitbench.refusal import Refusal
@@ -70,11 +70,13 @@ def records_by_case(folder: Path) -> dict[str, list[dict[str, Any]]]:
     return dict(lines)
 
 
-def wanted(folder: Path, plan: Plan, effort: Effort) -> dict[Case, set[int]]:
-    """The cases whose evidence is not enough, each with the passes that it has a record of."""
+def wanted(folder: Path, plan: Plan, effort: Effort) -> dict[Case, tuple[set[int], int]]:
+    """The cases whose evidence is not enough, each with the passes that it has a record of, and how many are usable."""
     lines = records_by_case(folder)
     found = {case: lines.get(case.id, []) for case in plan.cases}
-    return {case: {line["pass"] for line in own} for case, own in found.items() if wanting(own, effort)}
+    return {
+        case: ({line["pass"] for line in own}, len(usable(own))) for case, own in found.items() if wanting(own, effort)
+    }
 
 
 def book(folder: Path, stage: str, seconds: float) -> None:

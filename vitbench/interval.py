@@ -68,12 +68,16 @@ def ratio(above: Mapping[int, float], below: Mapping[int, float]) -> Interval:
 def unpaired_ratio(above: Sequence[float], below: Sequence[float]) -> Interval:
     """The same of medians from different processes: the ratios that an exact Mann-Whitney test does not reject.
 
-    The estimate is the median of all ratios (Hodges and Lehmann 1963). NaN ends where either side has fewer than 4.
+    The estimate is the median of all ratios (Hodges and Lehmann 1963). NaN as in ratio: the ends where either side has
+    fewer than 6 passes, all three where one has none.
     """
+    if not above or not below:
+        return nan, nan, nan
     shifts = np.sort(np.subtract.outer(np.log(above), np.log(below)).ravel())
-    middle, cut = float(np.exp(np.median(shifts))), _rejected(len(above), len(below))
-    if cut == 0:
+    middle = float(np.exp(np.median(shifts)))
+    if min(len(above), len(below)) < SETTLED_PASSES:
         return middle, nan, nan
+    cut = _rejected(len(above), len(below))
     return middle, float(np.exp(shifts[cut - 1])), float(np.exp(shifts[-cut]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -37,20 +38,23 @@ def start(todo: Path, log: BinaryIO, lock: int, root: Path) -> subprocess.Popen[
     return subprocess.Popen(command, cwd=root, **own)
 
 
-def watch(process: subprocess.Popen[bytes], records: Path, limit: float, until: float | None) -> Iterator[int]:
-    """How many lines the worker has appended so far, until it ends.
+def watch(process: subprocess.Popen[bytes], records: Path, limit: float, until: float | None) -> Iterator[set[str]]:
+    """Ids of the cases that the worker has recorded so far, until it ends.
 
     Reads new bytes alone, since the cores are being measured. Raises TimeoutError when no line came within the limit,
     BudgetSpentError when it is past until.
     """
-    size, done, since = records.stat().st_size if records.exists() else 0, 0, time.monotonic()
+    old = records.read_bytes() if records.exists() else b""
+    size, done, since = old.rfind(b"\n") + 1, set[str](), time.monotonic()  # a torn last line will be cut off
     while process.poll() is None:
         time.sleep(POLL)
         if records.exists() and records.stat().st_size > size:
             with records.open("rb") as file:
                 file.seek(size)
-                new = file.read()
-            size, done, since = size + len(new), done + new.count(b"\n"), time.monotonic()
+                whole = file.read().rpartition(b"\n")[0]
+            if whole:
+                size, since = size + len(whole) + 1, time.monotonic()
+                done |= {json.loads(line)["id"] for line in whole.splitlines()}
         if time.monotonic() - since > limit:
             raise TimeoutError(f"no result within {limit:g} seconds")
         if until is not None and time.monotonic() > until:

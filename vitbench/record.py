@@ -26,10 +26,10 @@ class Record:
     against float64. first_call_seconds: host time of the first call. compile_seconds: of it, what torch spent on
     compiling. asked: the attention kernel that the backend asks for. chosen: what torch's SDPA chose. attended: the
     attention operators that ran. matched: times that the compiler replaced products and softmax by SDPA. ran:
-    operators or kernels that took the time. wanted_bytes: the allocation that failed. energy_reason: why there is no
-    energy. telemetry: of the GPU, before and after, or the reason why there is none. throttled: what slowed it then.
-    spent: seconds by stage. started: seconds since 1970. load: processes wanting a core when it started. environment:
-    id of a line of environment.json.
+    operators or kernels that took the time. unprobed: why the figures that are taken once are not all there.
+    wanted_bytes: the allocation that failed. energy_reason: why there is no energy. telemetry: of the GPU, before and
+    after, or the reason why there is none. throttled: what slowed it then. spent: seconds by stage. started: seconds
+    since 1970. load: processes wanting a core when it started. environment: id of a line of environment.json.
     """
 
     id: str
@@ -55,6 +55,7 @@ class Record:
     attended: list[str] | None = None
     matched: int | None = None
     ran: list[str] | None = None
+    unprobed: str | None = None
     telemetry: Mapping[str, Any] | None = None
     throttled: list[str] | None = None
     spent: dict[str, float] = field(default_factory=dict)

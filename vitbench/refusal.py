@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable
 
@@ -28,3 +29,11 @@ def exit_code(command: Callable[[], int]) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
+
+
+def positive(text: str) -> float:
+    """The type of an option that is a number above 0."""
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return value

@@ -22,12 +22,12 @@ from typing import Any
 
 from vitbench.case import Case
 from vitbench.evidence import Effort
-from vitbench.folder import agree, book, locked, read_records, recorded, wanted, write_whole
+from vitbench.folder import agree, book, locked, read_records, recorded, records_by_case, wanted, write_whole
 from vitbench.plan import Plan
-from vitbench.process import BudgetSpentError, end, how, last_line, watch
+from vitbench.process import BudgetSpentError, end, how, last_line, start, watch
 from vitbench.record import Record, append_line
 from vitbench.refusal import Refusal
-from vitbench.worker import RESTART, UNWRITABLE
+from vitbench.worker import RESTART, TAKES, UNWRITABLE
 
 ROOT = Path(__file__).resolve().parents[1]
 NO_HARNESS = (2, 3, 4)  # pytest's exit codes for an error before the first test
@@ -69,10 +69,11 @@ def run(folder: Path, plan: Plan, effort: Effort, environment: dict[str, Any], p
 def _passes(run: Run) -> None:
     for pass_ in itertools.count():
         while cases := wanted(run.folder, run.plan, run.effort):
-            lacking = [case for case, passes in cases.items() if pass_ not in passes]
+            lacking = {case: usable for case, (passes, usable) in cases.items() if pass_ not in passes}
             if not lacking:
                 break
-            _worker(run, pass_, shuffled(lacking, run.plan.seed + pass_))
+            short = [case for case, usable in lacking.items() if usable < run.effort.least]
+            _worker(run, pass_, shuffled(short or list(lacking), run.plan.seed + pass_), added=not short)
         if not cases:
             return
 
@@ -96,48 +97,52 @@ def _peaks(folder: Path, plan: Plan) -> None:
     """What the machine attains, measured once a run by a process of its own."""
     if (folder / "peaks.json").exists():
         return
-    start, dtypes = time.monotonic(), dict.fromkeys(case.dtype for case in plan.cases)
+    began, dtypes = time.monotonic(), dict.fromkeys(case.dtype for case in plan.cases)
     command = [sys.executable, "-m", "vitbench.measure.peaks", plan.device, *dtypes]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         raise Refusal(f"the machine's peaks cannot be measured: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
     write_whole(folder / "peaks.json", json.loads(done.stdout))
-    book(folder, "peaks", time.monotonic() - start)
+    book(folder, "peaks", time.monotonic() - began)
 
 
-def _worker(run: Run, pass_: int, cases: list[Case]) -> None:
-    """One process over the cases, in that order. If it ends early, the case in hand gets a record that says so."""
-    began, extra = time.monotonic(), pass_ >= run.effort.least
-    if extra and run.until is not None and began > run.until:
+def _worker(run: Run, pass_: int, cases: list[Case], added: bool) -> None:
+    """One process over the cases, in that order. If it ends early, the case in hand gets a record that says so.
+
+    added: the cases have the least number of passes, and get another as far as the budget goes.
+    """
+    began = time.monotonic()
+    if added and run.until is not None and began > run.until:
         raise BudgetSpentError
     try:
-        code = _ended(run, pass_, cases, extra)
+        code = _ended(run, pass_, cases, added)
     except TimeoutError as error:
-        _note(run, pass_, cases, "timed_out", str(error))
+        if in_hand := _in_hand(run, pass_, cases):
+            _note(run, pass_, in_hand, "timed_out", str(error))
         return
     finally:
         book(run.folder, "passes", time.monotonic() - began)
     if code > UNWRITABLE:  # a full disk: the case in hand did nothing wrong
         raise OSError(code - UNWRITABLE, os.strerror(code - UNWRITABLE), str(run.records))
-    done = {case for case in cases if (case.id, pass_) in recorded(run.folder)}
-    if code in NO_HARNESS and not done:
+    in_hand = _in_hand(run, pass_, cases)
+    if code in NO_HARNESS and in_hand == cases[0]:
         raise Refusal(f"the harness cannot start; its log ends: {last_line(run.folder / 'worker.log')}")
-    if code != RESTART and len(done) < len(cases):
-        _note(run, pass_, cases, "crashed", how(code))
+    if code != RESTART and in_hand:
+        _note(run, pass_, in_hand, "crashed", how(code))
 
 
-def _ended(run: Run, pass_: int, cases: list[Case], extra: bool) -> int:
+def _ended(run: Run, pass_: int, cases: list[Case], added: bool) -> int:
     """The exit code of a worker over the cases, its progress told meanwhile."""
     there = len(recorded(run.folder))
-    wanted = there + len(cases) * max(1, run.effort.least - pass_)
+    total = there + len(cases) * max(1, run.effort.least - pass_)
     with tempfile.TemporaryDirectory() as scratch, (run.folder / "worker.log").open("ab") as log:
         todo = Path(scratch) / "todo.json"
         todo.write_text(json.dumps(_todo(run, pass_, cases)))
         process = start(todo, log, run.lock, ROOT)
         try:
-            for done in watch(process, run.records, run.effort.case_limit, run.until if extra else None):
-                at = cases[min(done, len(cases) - 1)]
-                run.progress(there + done, wanted, f"pass {pass_ + 1}{' (added)' if extra else ''}: {at.id}")
+            for done in watch(process, run.records, run.effort.case_limit, run.until if added else None):
+                at = next((case for case in cases if case.id not in done), cases[-1])
+                run.progress(there + len(done), total, f"pass {pass_ + 1}{' (added)' if added else ''}: {at.id}")
         finally:
             end(process)
     return process.returncode
@@ -158,10 +163,17 @@ def _todo(run: Run, pass_: int, cases: list[Case]) -> dict[str, Any]:
     }
 
 
-def _note(run: Run, pass_: int, cases: list[Case], state: str, reason: str) -> None:
-    """A record for the first of the cases that has none: it was in hand when the worker ended."""
-    done = recorded(run.folder)
-    case = next(case for case in cases if (case.id, pass_) not in done)
-    append_line(
-        run.records, Record(case.id, pass_, case.to_dict(), state, reason, environment=run.environment).to_dict()
-    )
+def _in_hand(run: Run, pass_: int, cases: list[Case]) -> Case | None:
+    """The case that the worker was at: the first without a record of that pass, or disturbed and to be taken again."""
+    lines = records_by_case(run.folder)
+    for case in cases:
+        states = [line["state"] for line in lines.get(case.id, []) if line["pass"] == pass_]
+        if not states or (states[-1] == "disturbed" and len(states) < TAKES):
+            return case
+    return None
+
+
+def _note(run: Run, pass_: int, case: Case, state: str, reason: str) -> None:
+    """A record in the name of the worker, which left none."""
+    record = Record(case.id, pass_, case.to_dict(), state, reason, environment=run.environment)
+    append_line(run.records, record.to_dict())

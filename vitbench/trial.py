@@ -15,7 +15,7 @@ from vitbench.backend import backends
 from vitbench.case import Case
 from vitbench.check import TOLERANCE, Wrong, error
 from vitbench.counting import findings
-from vitbench.failure import Ended, torch_errors
+from vitbench.failure import Ended, torch_errors, wanted_bytes
 from vitbench.fit import too_large
 from vitbench.measure import clock, energy, kernels, memory, telemetry
 from vitbench.measure.canary import disturbed
@@ -70,8 +70,8 @@ def _fill(record: Record, case: Case, time_call: Time, probe: bool) -> None:
             with _spending(record, "check"):
                 _check(record, case, program)
         _time(record, case, program, time_call)
-        if probe:  # after timing, which a profiler's start would disturb
-            _probe(record, case, program)
+    if probe:  # after timing, which a profiler's start would disturb
+        _probe(record, case, program)
 
 
 def _begin(record: Record, case: Case) -> Program:
@@ -88,12 +88,10 @@ def _begin(record: Record, case: Case) -> Program:
 
 
 def _time(record: Record, case: Case, program: Program, time_call: Time) -> None:
-    before = telemetry.read(uuid := telemetry.uuid_of(case.device))
     taken = time_call(program.runner())
-    record.telemetry = before
-    if "reason" not in before:
-        after = telemetry.read(uuid)
-        record.telemetry = {"before": before, "after": after}
+    if taken.telemetry:
+        before, after = taken.telemetry
+        record.telemetry = before if "reason" in before else {"before": before, "after": after}
         record.throttled = telemetry.throttled(before, after)
     record.seconds, record.host_seconds, record.exposed = taken.seconds, taken.host_seconds, taken.exposed
     record.spent |= taken.spent
@@ -109,6 +107,9 @@ def _check(record: Record, case: Case, program: Program) -> None:
         record.error = error(case, program)
     except Wrong as wrong:
         raise Ended("wrong_result", str(wrong)) from None
+    except torch.OutOfMemoryError as lack:
+        text = str(lack).splitlines()[0]
+        raise Ended("out_of_memory", f"while checking against float64: {text}", wanted_bytes(text)) from lack
     if not record.error <= TOLERANCE[case.dtype]:
         off, allowed = record.error, TOLERANCE[case.dtype]
         record.error = record.error if record.error < float("inf") else None  # JSON has no NaN
@@ -116,13 +117,26 @@ def _check(record: Record, case: Case, program: Program) -> None:
 
 
 def _probe(record: Record, case: Case, program: Program) -> None:
+    """What lacks memory here, where a profiler or a counter holds some too, costs these figures and not the time."""
+    try:
+        with torch_errors():
+            _count(record, case, program)
+            _trace(record, case, program)
+    except Ended as end:
+        if end.state == "crashed":
+            raise
+        record.unprobed = f"{end.state} while probing: {end.reason}"
+
+
+def _count(record: Record, case: Case, program: Program) -> None:
     with _spending(record, "count"):
         record.counts = {
             found.key: {"macs": found.macs, "uncounted": list(found.uncounted), "reason": found.reason}
             for found in findings(case, None if backends[case.backend].compiled else program)
         }
-    with _spending(record, "memory"):
-        record.peak_bytes = memory.peak_bytes(program.call, case.device)
+
+
+def _trace(record: Record, case: Case, program: Program) -> None:
     with _spending(record, "kernels"):
         record.ran, operators = kernels.ran(program.call, case.device)
         record.attended = kernels_of(operators)
@@ -131,6 +145,8 @@ def _probe(record: Record, case: Case, program: Program) -> None:
         synchronize = torch.cuda.synchronize if case.device == "cuda" else _nothing
         uuid = telemetry.uuid_of(case.device)
         record.energy_joules, record.energy_reason = energy.joules(program.call, uuid, synchronize)
+    with _spending(record, "memory"):  # last: a case that has this figure is not probed again
+        record.peak_bytes = memory.peak_bytes(program.call, case.device)
 
 
 def _nothing() -> None:

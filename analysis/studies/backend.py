@@ -8,7 +8,9 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 
 from analysis import text
+from analysis.noise import quieter
 from analysis.study import WORK, Answer, Study, axes, of_sweep, studies, times
+from analysis.verdict import MARGIN, verdict
 
 
 class Backend(Study):
@@ -21,7 +23,8 @@ class Backend(Study):
         groups = [group for _, group in asked.groupby(list(WORK), sort=False) if group["seconds"].notna().sum() > 1]
         if not groups:
             return None
-        table = pd.DataFrame([_winner(group) for group in groups])
+        _, floor = quieter(cases)
+        table = pd.DataFrame([_winner(group, floor) for group in groups])
         alone = table[table["verdict"] == "wins"]["fastest"].value_counts()
         among = pd.Series([name for names in table.pop("_leaders") for name in names]).value_counts()
         wins = ", ".join(f"{name} {count}" for name, count in alone.items()) or "none"
@@ -40,12 +43,12 @@ def _label(group: pd.DataFrame) -> str:
     return f"{row['operator']} {grid}, D={row['dim']}, B={row['batch']}, {row['dtype']}, {row['scope']}, {row['mode']}"
 
 
-def _winner(group: pd.DataFrame) -> dict[str, object]:
-    """The fastest, those whose ratio to it may be 1, and the first of which it may not."""
+def _winner(group: pd.DataFrame, floor: float | None) -> dict[str, object]:
+    """The fastest, those that are not told apart from it, and the first that is slower."""
     ranked = group[group["seconds"].notna()].sort_values("seconds")
     first = ranked.iloc[0]
     ratios = {row["backend"]: times(row, first) for _, row in ranked.iloc[1:].iterrows()}
-    level = [name for name, (_, low, _) in ratios.items() if not low > 1]
+    level = [name for name, ratio in ratios.items() if verdict(ratio, MARGIN, floor).word != "slower"]
     settled = all(np.isfinite(low) for _, low, _ in ratios.values())
     slower = [name for name in ratios if name not in level]
     naive = ratios.get("naive")

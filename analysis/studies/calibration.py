@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import text
-from analysis.noise import Measure, apart, noise_floor, twins
+from analysis.noise import apart, quieter, twins
 from analysis.study import Answer, Row, Study, axes, studies
 from vitbench.interval import Interval
 
@@ -17,9 +17,8 @@ class Calibration(Study):
     place = 95
 
     def answer(self, cases: pd.DataFrame) -> Answer | None:
-        measure = Measure(paired=True, adjusted=False)
+        measure, floor = quieter(cases)
         found = [(one, other, interval) for one, other in twins(cases) if (interval := measure(one, other))[0] > 0]
-        floor = noise_floor(cases, measure)
         if not found or floor is None:
             return None
         figure, (panel,) = axes(1, 8.0)

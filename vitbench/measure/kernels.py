@@ -37,5 +37,5 @@ def ran(call: Callable[[], Any], device: str) -> Ran:
 
 
 def _runs_on(event: Any, device: str) -> bool:
-    """With CUDA traced too, operators of the host are listed beside the kernels that they launched."""
-    return bool(event.device_type.name.lower() == device)
+    """With CUDA traced too, operators of the host and spans that have names stand beside the kernels."""
+    return event.device_type.name.lower() == device and not (device == "cuda" and event.is_user_annotation)

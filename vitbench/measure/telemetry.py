@@ -52,9 +52,11 @@ def read(uuid: str | None) -> dict[str, Any]:
     return {**figures, "not_read": not_read}
 
 
-def throttled(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Throttle reasons of either reading, sorted; [] also where neither could be read."""
-    return sorted({reason for reading in (before, after) for reason in reading.get("throttle_reasons") or ()})
+def throttled(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str] | None:
+    """Throttle reasons of either reading, sorted; None where there are none but one of them could not be read."""
+    readings = [reading.get("throttle_reasons") for reading in (before, after)]
+    found = sorted({reason for reasons in readings for reason in reasons or ()})
+    return found or (None if None in readings else [])
 
 
 def driver() -> str | None:
