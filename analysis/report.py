@@ -101,6 +101,8 @@ def _listing(cases: pd.DataFrame) -> pd.DataFrame:
     rows = [
         {
             "case": row["id"],
+            "state": row["state"],
+            "passes": row["passes"],
             "time": text.seconds(row["seconds"], row["low"], row["high"])
             + ("" if row["settled"] or pd.isna(row["seconds"]) else " unsettled"),
             "images/s": text.number(row["images_per_second"]),

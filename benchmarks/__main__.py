@@ -86,6 +86,9 @@ def _close(folder: Path, as_json: bool, console: Console) -> int:
         console.print(
             f"{line['state']}: {line['id']}, pass {line['pass']}: {line['reason']}", style="red", markup=False
         )
+    timed = {line["id"] for line in lines if line["state"] == "ok"}
+    for lost in sorted({line["id"] for line in lines if line["state"] == "disturbed"} - timed):
+        console.print(f"disturbed: {lost}: the machine changed its speed in every take", markup=False)
     if as_json:
         states = {state: sum(line["state"] == state for line in lines) for state in {line["state"] for line in lines}}
         print(json.dumps({"run": str(folder), "states": states, "faults": [line["id"] for line in faults]}))
