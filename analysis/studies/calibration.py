@@ -29,7 +29,10 @@ class Calibration(Study):
         panel.axvspan(1 / (1 + floor), 1 + floor, color="k", alpha=0.07, label=f"noise floor, {floor:.1%}")
         panel.axvline(1, color="k", lw=0.8)
         panel.set_yticks(range(len(found)), [_label(one) for one, _, _ in found], fontsize=7.5)
-        panel.set(xlabel="time of the second over the first, pass by pass", ylim=(-0.6, len(found) - 0.4))
+        panel.set(
+            xlabel="time of the second over the first, pass by pass (no line: fewer than 6 passes)",
+            ylim=(-0.6, len(found) - 0.4),
+        )
         panel.legend(fontsize=8, frameon=False)
         sides = [low > 1 or high < 1 for _, _, (_, low, high) in found]
         sentence = (
