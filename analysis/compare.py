@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pandas as pd
 
@@ -75,7 +76,7 @@ def compare_runs(first: Run, second: Run, margin: float | None = None, across_ma
         return Line(one["id"], one, other, interval, _agreed(verdict(interval, margin, floor), canary))
 
     one, other = (run.cases.set_index("id", drop=False) for run in (first, second))
-    return Comparison(first.folder.name, second.folder.name, *_joined(one, other, judge), margin, floor, notes)
+    return Comparison(*_names(first.folder, second.folder), *_joined(one, other, judge), margin, floor, notes)
 
 
 def compare_backends(run: Run, first: str, second: str, margin: float | None = None) -> Comparison:
@@ -86,7 +87,7 @@ def compare_backends(run: Run, first: str, second: str, margin: float | None = N
     known = sorted(set(run.cases["backend"]))
     for name in (first, second):
         if name not in known:
-            raise Refusal(f"{run.folder} holds no backend {name!r}; known: {', '.join(known)}")
+            raise Refusal(f"{run.folder} holds no backend {name!r}; known: {', '.join(known) or 'none'}")
     measure, floor = quieter(run.cases)
     margin = _margin(margin, floor)
 
@@ -97,6 +98,14 @@ def compare_backends(run: Run, first: str, second: str, margin: float | None = N
     one, other = (_by_work(run.cases[run.cases["backend"] == name]) for name in (first, second))
     note = "Times are divided by the canary around them, since identical cases then come less far apart."
     return Comparison(first, second, *_joined(one, other, judge), margin, floor, [note] if measure.adjusted else [])
+
+
+def _names(first: Path, second: Path) -> tuple[str, str]:
+    """Of the folders; with their parents where they are called the same."""
+    one, other = first.resolve(), second.resolve()
+    if one.name != other.name:
+        return one.name, other.name
+    return f"{one.parent.name}-{one.name}", f"{other.parent.name}-{other.name}"
 
 
 def _by_work(cases: pd.DataFrame) -> pd.DataFrame:
@@ -118,8 +127,8 @@ def _joined(
         else:
             name = next(row["id"] for row in rows if row is not None)
             apart.append({"case": name, "first": ends[0], "second": ends[1]})
-    if not lines:
-        raise Refusal("no case has a time on both sides; expected runs, or backends, that share cases")
+    if not lines and not any(case["first"] == "timed" and case["second"] in BROKEN for case in apart):
+        raise Refusal("no case has a time on both sides; expected runs, or backends, that share timed cases")
     return lines, apart
 
 
@@ -127,7 +136,7 @@ def _machines(first: Run, second: Run, across: bool) -> list[str]:
     """What differs, in sentences."""
     one, other = dict(first.environment), dict(second.environment)
     for side in (one, other):  # virtual machines differ by some pages from start to start
-        side["memory_bytes"] = round(side.get("memory_bytes", 0) / 2**30)
+        side["memory_bytes"] = round((side.get("memory_bytes") or 0) / 2**30)
     unlike = [key for key in MACHINE if one.get(key) != other.get(key)]
     if unlike and not across:
         what = ", ".join(f"{key} {one.get(key)} and {other.get(key)}" for key in unlike)
@@ -149,6 +158,8 @@ def _sampling(first: Run, second: Run) -> list[str]:
 
 
 def _margin(asked: float | None, floor: float | None) -> float:
+    if asked is not None and asked > 1:
+        raise Refusal(f"margin {asked:g}; expected a share, 0.02 for 2 %")
     if asked is not None and floor is not None and asked < floor:
         raise Refusal(
             f"margin {asked:.2%} is below the noise floor {floor:.2%}, by which identical cases differ here; "

@@ -58,6 +58,6 @@ def quieter(cases: pd.DataFrame) -> tuple[Measure, float | None]:
 
 
 def noise_floor(cases: pd.DataFrame, measure: Compare) -> float | None:
-    """What 95 % of the pairs of identical cases stay within (of few pairs, all); None where there is no pair."""
-    found = [apart(interval) for one, other in twins(cases) if not np.isnan((interval := measure(one, other))[0])]
+    """What 95 % of the pairs of identical cases stay within (of few pairs, all); None where no pair has six passes."""
+    found = [apart(interval) for one, other in twins(cases) if np.isfinite((interval := measure(one, other))[1])]
     return float(np.quantile(found, QUANTILE, method="higher")) if found else None

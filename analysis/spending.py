@@ -44,7 +44,7 @@ class Spending:
     def of(cls, folder: Path) -> Spending:
         stages: dict[str, float] = defaultdict(float)
         for line in read_records(folder):
-            for stage, seconds in line.get("spent", {}).items():
+            for stage, seconds in (line.get("spent") or {}).items():
                 stages[STAGES.get(stage, stage)] += seconds
         booked = read_stages(folder)
         for stage in ("peaks", "environment", "report"):

@@ -153,10 +153,11 @@ def test_a_case_that_had_a_time_and_now_fails_ends_the_command_with_1(
     one, other = write(tmp_path / "a"), write(tmp_path / "b")
     path = other / "records.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    broken = [{**line, "state": "crashed", "reason": "gone"} if line["id"] == CASES[0].id else line for line in lines]
-    path.write_text("".join(json.dumps(line) + "\n" for line in broken))
-    assert analysis.__main__.main(["compare", str(one), str(other)]) == 1
-    assert f"{CASES[0].id}: had a time in a, failed in b" in capsys.readouterr().err
+    for ids in ({CASES[0].id}, {case.id for case in CASES}):
+        broken = [{**line, "state": "crashed", "reason": "gone"} if line["id"] in ids else line for line in lines]
+        path.write_text("".join(json.dumps(line) + "\n" for line in broken))
+        assert analysis.__main__.main(["compare", str(one), str(other)]) == 1
+        assert f"{CASES[0].id}: had a time in a, failed in b" in capsys.readouterr().err
 
 
 def test_runs_that_share_no_case_are_refused(tmp_path: Path) -> None:

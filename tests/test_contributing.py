@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from undisturbed import undisturb
 
 from vitbench.run import ROOT
 
@@ -46,6 +47,8 @@ def test_the_shown_backend_is_found_and_tested_by_the_conformance_tests(project:
 def test_the_shown_sweep_and_study_make_a_report(project: Path) -> None:
     words = ["--sweep", "registers", "--device", "cpu", "--passes", "1", "--run", "run"]
     run(project, "benchmarks", *words)
+    undisturb(project / "run")
+    run(project, "analysis", "report", "run")
     report = (project / "run" / "report" / "report.md").read_text()
     assert "What do register tokens cost?" in report
     assert re.search(r"9 prefix tokens take [\d.]+x the time of one \(naive\)\.", report)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from vitbench.case import Case
-from vitbench.evidence import Effort, usable, wanting
+from vitbench.evidence import Effort, ended, usable, wanting
 from vitbench.operators.global_ import Global
 from vitbench.operators.window import Window
 from vitbench.plan import Plan
@@ -39,7 +39,7 @@ def lines(*states: str, seconds: float = 1.0, step: float = 0.0) -> list[dict[st
         (["ok"] * 5, 0.2, False),  # no more than that
         (["ok", "ok", "disturbed"], 0.0, True),  # a disturbed pass is taken again
         (["ok", "ok", "disturbed", "ok"], 0.0, False),
-        (["disturbed"] * 5, 0.0, False),
+        (["disturbed"] * 5, 0.0, True),  # each taken once, as by a worker that was stopped
         (["unsupported"], 0.0, False),  # again would be the same
         (["out_of_memory"], 0.0, False),
         (["ok", "wrong_result"], 0.0, False),
@@ -102,15 +102,26 @@ def test_passes_beyond_the_least_are_not_begun_after_the_budget_but_the_least_ar
     outcomes = iter(["ok", "disturbed", "ok", "ok", "ok", "ok"])
     passes = []
 
-    def ended(run: Run, pass_: int, cases: list[Case], added: bool) -> int:
-        record = Record(case.id, pass_, case.to_dict(), next(outcomes), seconds=[1.0 + pass_] * 3, environment="here")
-        append_line(run.records, record.to_dict())
+    def worked(run: Run, pass_: int, cases: list[Case], added: bool) -> int:
+        state = next(outcomes)
+        record = Record(case.id, pass_, case.to_dict(), state, seconds=[1.0 + pass_] * 3, environment="here")
+        for _ in range(TAKES if state == "disturbed" else 1):
+            append_line(run.records, record.to_dict())
         passes.append((pass_, added))
         return 0
 
-    monkeypatch.setattr("vitbench.run._ended", ended)
+    monkeypatch.setattr("vitbench.run._ended", worked)
     with pytest.raises(BudgetSpentError):
         _passes(Run(tmp_path, plan, EFFORT, "here", lambda *_: None, 0, until=0.0))
     assert passes == [(0, False), (1, False), (2, False), (3, False)], "the disturbed one is made up for"
     _passes(Run(tmp_path, plan, EFFORT, "here", lambda *_: None, 0, until=None))
     assert passes[4:] == [(4, True)], "gone on with, up to the most"
+
+
+def test_a_disturbed_pass_is_over_once_it_was_taken_as_often_as_it_is() -> None:
+    once = {"pass": 0, "state": "disturbed", "seconds": [1.0]}
+    assert ended([once] * (TAKES - 1)) == set()
+    assert ended([once] * TAKES) == {0}
+    assert ended([once, {**once, "state": "ok"}, {**once, "pass": 1}]) == {0}
+    assert wanting([once], Effort(1, 1)), "after Ctrl-C in a retake"
+    assert not wanting([once] * TAKES, Effort(1, 1))

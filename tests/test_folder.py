@@ -8,7 +8,7 @@ import pytest
 
 from vitbench.case import Case
 from vitbench.evidence import Effort
-from vitbench.folder import agree, newest, read_asked, read_environments, recorded, wanted
+from vitbench.folder import agree, newest, read_asked, read_environments, read_peaks, read_stages, recorded, wanted
 from vitbench.operators.global_ import Global
 from vitbench.plan import Plan
 from vitbench.record import Record, append_line
@@ -68,3 +68,26 @@ def test_a_line_that_is_no_record_is_refused_by_its_number(tmp_path: Path, line:
         file.write(line + "\n")
     with pytest.raises(Refusal, match=r"records\.jsonl:2"):
         recorded(folder)
+
+
+@pytest.mark.parametrize("change", [{"seconds": None}, {"seconds": []}, {"seconds": [0.0]}, {"canary": [0, 1]}])
+def test_a_record_without_the_times_that_it_must_have_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
+    folder = filled(tmp_path / "run")
+    record = Record(CASE.id, 1, CASE.to_dict(), seconds=[1.0], environment="here").to_dict()
+    append_line(folder / "records.jsonl", {**record, **change})
+    with pytest.raises(Refusal, match="expected seconds above 0"):
+        recorded(folder)
+
+
+@pytest.mark.parametrize("name", ["peaks.json", "stages.jsonl"])
+@pytest.mark.parametrize(
+    "text", ["", "{}", '{"macs_per_second": {"x": "y"}, "bytes_per_second": 1}', '{"stage": 1, "seconds": "x"}']
+)
+def test_damaged_side_files_are_refused(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text + "\n" * bool(text))
+    read = {"peaks.json": read_peaks, "stages.jsonl": read_stages}[name]
+    if name == "stages.jsonl" and not text:
+        assert read(tmp_path) == {}
+        return
+    with pytest.raises(Refusal):
+        read(tmp_path)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import inf
 from typing import Any
 
 from vitbench.interval import estimate, half_width
+from vitbench.worker import TAKES
 
 ENDING = ("unsupported", "wrong_result", "out_of_memory")  # another pass would end in the same
 LOST = ("crashed", "timed_out")  # the pass is; a case that did so twice is given up
@@ -42,12 +44,19 @@ def usable(lines: Sequence[Line]) -> list[Line]:
     return [line for line in lines if line["state"] == "ok"]
 
 
+def ended(lines: Sequence[Line]) -> set[int]:
+    """Of a case's records: the passes that are over. A disturbed one is, once it was taken as often as it is."""
+    takes = Counter(line["pass"] for line in lines)
+    others = {line["pass"] for line in lines if line["state"] != "disturbed"}
+    return {pass_ for pass_, taken in takes.items() if pass_ in others or taken >= TAKES}
+
+
 def wanting(lines: Sequence[Line], effort: Effort) -> bool:
     """lines: a case's records so far."""
     states = [line["state"] for line in lines]
     if any(state in ENDING for state in states) or sum(state in LOST for state in states) >= MOST_LOST:
         return False
-    if len({line["pass"] for line in lines}) >= effort.most:
+    if len(ended(lines)) >= effort.most:
         return False
     taken = [line["seconds"] for line in usable(lines)]
     if len(taken) < effort.least:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from vitbench.case import Case
-from vitbench.evidence import Effort, usable, wanting
+from vitbench.evidence import Effort, ended, usable, wanting
 from vitbench.plan import Plan
 from vitbench.record import STATES, append_line, read_lines
 from vitbench.refusal import Refusal
@@ -30,7 +30,7 @@ def read_asked(folder: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_bytes())
         plan, _ = content["plan"], content["started"]
-        plan["cases"].items(), plan["profile"]
+        plan["cases"].items(), plan["profile"], content.get("effort", {}).items()
     except FileNotFoundError:
         raise Refusal(f"{folder} holds no run.json; expected the folder of a run") from None
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -44,7 +44,19 @@ def read_records(folder: Path) -> Iterator[dict[str, Any]]:
     for line in read_lines(folder / "records.jsonl", RECORD_KEYS):
         if line["state"] not in STATES:
             raise Refusal(f"{folder / 'records.jsonl'}: unknown state {line['state']!r}; known: {', '.join(STATES)}")
+        for name, may_lack in (("seconds", line["state"] != "ok"), ("canary", True)):
+            if not _times(line.get(name), may_lack):
+                raise Refusal(
+                    f"{folder / 'records.jsonl'}: {line['id']}: {name} {line[name]!r}; expected seconds above 0"
+                )
         yield line
+
+
+def _times(values: Any, may_lack: bool) -> bool:
+    """Whether these are seconds of at least one call, or none where there may be none."""
+    if values is None:
+        return may_lack
+    return isinstance(values, list) and bool(values) and all(isinstance(s, float | int) and s > 0 for s in values)
 
 
 def read_environments(folder: Path) -> dict[str, dict[str, Any]]:
@@ -71,12 +83,10 @@ def records_by_case(folder: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def wanted(folder: Path, plan: Plan, effort: Effort) -> dict[Case, tuple[set[int], int]]:
-    """The cases whose evidence is not enough, each with the passes that it has a record of, and how many are usable."""
+    """The cases whose evidence is not enough, each with the passes that are over, and how many are usable."""
     lines = records_by_case(folder)
     found = {case: lines.get(case.id, []) for case in plan.cases}
-    return {
-        case: ({line["pass"] for line in own}, len(usable(own))) for case, own in found.items() if wanting(own, effort)
-    }
+    return {case: (ended(own), len(usable(own))) for case, own in found.items() if wanting(own, effort)}
 
 
 def book(folder: Path, stage: str, seconds: float) -> None:
@@ -88,6 +98,8 @@ def read_stages(folder: Path) -> dict[str, float]:
     """Seconds of wall time by stage, repeated ones added up."""
     spent: dict[str, float] = defaultdict(float)
     for line in read_lines(folder / "stages.jsonl", ("stage", "seconds")):
+        if not isinstance(line["seconds"], float | int):
+            raise Refusal(f"{folder / 'stages.jsonl'}: seconds {line['seconds']!r}; expected a number: remove the line")
         spent[line["stage"]] += line["seconds"]
     return dict(spent)
 
@@ -96,7 +108,8 @@ def read_peaks(folder: Path) -> dict[str, Any]:
     """What the machine attained in this run: macs_per_second by dtype, bytes_per_second; empty if never measured."""
     try:
         found: dict[str, Any] = json.loads((folder / "peaks.json").read_bytes())
-        found["macs_per_second"].items(), found["bytes_per_second"]
+        for figure in (*found["macs_per_second"].values(), found["bytes_per_second"]):
+            float(figure or 0)
     except FileNotFoundError:
         return {}
     except (ValueError, TypeError, KeyError, AttributeError):

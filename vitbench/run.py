@@ -22,7 +22,17 @@ from typing import Any
 
 from vitbench.case import Case
 from vitbench.evidence import Effort
-from vitbench.folder import agree, book, locked, read_records, recorded, records_by_case, wanted, write_whole
+from vitbench.folder import (
+    agree,
+    book,
+    locked,
+    read_peaks,
+    read_records,
+    recorded,
+    records_by_case,
+    wanted,
+    write_whole,
+)
 from vitbench.plan import Plan
 from vitbench.process import BudgetSpentError, end, how, last_line, start, watch
 from vitbench.record import Record, append_line
@@ -95,7 +105,7 @@ def shuffled(cases: list[Case], seed: int) -> list[Case]:
 
 def _peaks(folder: Path, plan: Plan) -> None:
     """What the machine attains, measured once a run by a process of its own."""
-    if (folder / "peaks.json").exists():
+    if read_peaks(folder):
         return
     began, dtypes = time.monotonic(), dict.fromkeys(case.dtype for case in plan.cases)
     command = [sys.executable, "-m", "vitbench.measure.peaks", plan.device, *dtypes]
