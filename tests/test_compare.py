@@ -13,6 +13,7 @@ import pytest
 import analysis.__main__
 from analysis.compare import compare_backends, compare_runs
 from analysis.load import load
+from analysis.report import write_report
 from analysis.verdict import verdict
 from vitbench.case import Case
 from vitbench.evidence import Effort
@@ -193,6 +194,24 @@ def test_a_margin_that_is_no_positive_number_is_refused(margin: str) -> None:
     assert ended.value.code == 2
 
 
-def test_a_run_of_an_earlier_version_still_loads() -> None:
-    old = load(ROOT / "results" / "reference" / "xeon-2-cores")
-    assert old.cases["seconds"].notna().sum() > 100
+def test_a_run_of_an_earlier_version_still_loads(tmp_path: Path) -> None:
+    folder = write(tmp_path / "a")
+    asked = json.loads((folder / "run.json").read_text())
+    del asked["effort"], asked["plan"]["cache"]
+    (folder / "run.json").write_text(json.dumps(asked))
+    kept = ("schema", "id", "pass", "state", "reason", "cost", "counts", "seconds", "first_call_seconds", "error")
+    kept += ("peak_bytes", "energy_joules", "ran", "started", "load", "environment")
+    lines = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+    old = [{key: line[key] for key in kept} | {"case": line["case"]} for line in lines]
+    for line in old:
+        del line["case"]["copy"]
+    first = [line for line in old if "copy1" not in line["id"]]
+    (folder / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in first))
+    run = load(folder)
+    assert run.cases["seconds"].notna().all() and len(run.cases) == len(CASES) / 2
+    assert write_report(run)
+    assert compare_runs(run, load(write(tmp_path / "b"))).notes[-1].startswith("A run has no canaries")
+
+
+def test_the_committed_run_loads() -> None:
+    assert load(ROOT / "results" / "reference" / "xeon-2-cores").cases["seconds"].notna().sum() > 100
