@@ -100,7 +100,11 @@ def _figure(found: Comparison) -> Figure:
     panel.axvspan(1 / (1 + found.margin), 1 + found.margin, color="k", alpha=0.08)
     panel.axvline(1, color="k", lw=0.8)
     panel.set_yticks(range(len(lines)), [line.case for line in lines], fontsize=5.5)
-    panel.set(xlabel=f"time of {found.second} over {found.first}", xscale="log", ylim=(-1, len(lines)))
+    panel.set(
+        xlabel=f"time of {found.second} over {found.first} (no line: fewer than 6 passes)",
+        xscale="log",
+        ylim=(-1, len(lines)),
+    )
     panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     panel.xaxis.set_minor_formatter(lambda value, _: f"{value:.2g}" if len(lines) else "")
     panel.legend(fontsize=8, frameon=False)
