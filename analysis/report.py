@@ -29,7 +29,7 @@ def write_report(run: Run) -> list[Section]:
 def _answers(run: Run) -> list[Section]:
     sections = []
     for study in sorted(studies, key=lambda study: (study.place, study.name)):
-        answer = study.answer(run.cases)
+        answer = study.answer(run)
         if answer is None:
             sections.append(
                 Section(

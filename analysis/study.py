@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from analysis.load import Run
 from vitbench.interval import ratio
 from vitbench.registry import Registry
 
@@ -35,10 +36,11 @@ class Study(ABC):
     name: str
     question: str
     place: int = 100  # among the report's sections, lowest first
+    of_records: bool = True  # False: of what else lies in the run's folder, or of no measurement
 
     @abstractmethod
-    def answer(self, cases: pd.DataFrame) -> Answer | None:
-        """cases: the columns of analysis.load.COLUMNS. None where they do not hold what the question needs."""
+    def answer(self, run: Run) -> Answer | None:
+        """None where the run does not hold what the question needs."""
 
 
 # The columns that say what a case computes; backends may differ.

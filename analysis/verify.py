@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from vitbench.backend import backends
+from vitbench.backend import refused
 from vitbench.case import Case
 from vitbench.counting import Finding, findings
 
@@ -30,9 +30,7 @@ class Verdict:
                 return f"{found.key}: {found.unexplained:+,} MACs that nothing explains"
             if found.uncounted and not found.differences:
                 return f"{found.key} did not count {', '.join(found.uncounted)}, and no difference is named for it"
-        if all(found.macs is None for found in self.findings) and not backends[self.case.backend].unsupported(
-            self.case
-        ):
+        if all(found.macs is None for found in self.findings) and not refused(self.case):
             return "it runs here, but no counter could count it"
         return None
 

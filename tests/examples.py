@@ -2,49 +2,92 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
+from collections.abc import Iterator
+from dataclasses import MISSING, fields, replace
 from itertools import product
+from typing import Any
 
-from vitbench.backend import backends
+from vitbench.attention import Attention
+from vitbench.backend import backends, refused
 from vitbench.case import Case
-from vitbench.operator import MODES, SCOPES, Operator, operators
+from vitbench.operator import MODES, Operator, operators
 from vitbench.shape import Shape
 
-# Two images of a grid that windows of 3 do not divide, with and without a CLS token; d = 16.
-SHAPES = (Shape(2, 5, 4, 32, 2, prefix=1), Shape(2, 5, 4, 32, 2))
+# Two images of a grid that windows of 3 do not divide, with and without a CLS token, d = 16; then grids that more
+# numbers divide. An operator's example is the first that it has.
+SHAPES = (
+    Shape(2, 5, 4, 32, 2, prefix=1),
+    Shape(2, 5, 4, 32, 2),
+    Shape(2, 6, 6, 32, 2),
+    Shape(2, 4, 4, 32, 4),
+    Shape(6, 6, 6, 32, 2),
+    Shape(2, 8, 8, 32, 2),
+)
+NUMBERS = (3, 2, 1, 4, 6, 8)  # tried for a parameter that must be given, in turn
+OTHERS = (1, 2, 3, 4)  # tried for one that has a default, in turn
 
 
-def example_operators() -> list[Operator]:
-    """Each operator with 3 for every value that it needs, then also with 1 for every value that has a default."""
-    found = []
-    for kind in operators:
-        known = fields(kind)  # type: ignore[arg-type]
-        needed = {field.name: 3 for field in known if field.default is MISSING}
-        optional = {field.name: 1 for field in known if isinstance(field.default, int)}
-        found += [kind(**needed), kind(**needed, **optional)] if optional else [kind(**needed)]
+def example_operators(kinds: Iterator[type[Operator]] | None = None) -> list[Operator]:
+    """Each operator with numbers that one of SHAPES allows, then also each of its defaults changed, words to each."""
+    return [example for kind in kinds or operators for example in _examples(kind)]
+
+
+def _examples(kind: type[Operator]) -> list[Operator]:
+    known = fields(kind)  # type: ignore[arg-type]
+    needed = [field.name for field in known if field.default is MISSING]
+    settings = (dict(zip(needed, values, strict=True)) for values in product(NUMBERS, repeat=len(needed)))
+    plain = next(filter(possible, (kind(**setting) for setting in settings)))
+    found = [plain]
+    for field in known:
+        if field.default is MISSING:
+            continue
+        values: tuple[Any, ...] = kind.choices.get(field.name, OTHERS)
+        changed = [replace(plain, **{field.name: value}) for value in values if value != field.default]  # type: ignore[type-var]
+        allowed = list(filter(possible, changed))
+        found += allowed if field.name in kind.choices else allowed[:1]
     return found
+
+
+def possible(operator: Operator) -> bool:
+    return any(operator.refused(shape, operator.scopes[-1]) is None for shape in SHAPES)
 
 
 def example_shape(operator: Operator) -> Shape:
     """The first of SHAPES that the operator has."""
-    return next(shape for shape in SHAPES if operator.unsupported(shape) is None)
+    return next(shape for shape in SHAPES if operator.refused(shape, operator.scopes[-1]) is None)
 
 
 def eager_backends(device: str = "cpu") -> list[str]:
     """Names of the backends that compile nothing and run global attention in half precision on the device."""
     case = Case(operators["global"](), SHAPES[0], "naive", "float16", device)
-    return [b.name for b in backends if not b.compiled and b.unsupported(case) is None]
+    return [b.name for b in backends if not b.compiled and refused(replace(case, backend=b.name)) is None]
 
 
 def cases(
-    *, dtypes: tuple[str, ...], device: str = "cpu", scopes: tuple[str, ...] = SCOPES, modes: tuple[str, ...] = MODES
+    *,
+    dtypes: tuple[str, ...],
+    device: str = "cpu",
+    scopes: tuple[str, ...] = ("core", "layer", "block", "model"),
+    modes: tuple[str, ...] = MODES,
 ) -> list[Case]:
-    """Every operator on every backend, supported there or not."""
+    """Every operator on every backend, supported there or not, in those of the scopes that it has."""
     return [
         Case(operator, example_shape(operator), backend.name, dtype, device, scope, mode)
         for operator, backend, dtype, scope, mode in product(example_operators(), backends, dtypes, scopes, modes)
+        if scope in operator.scopes
     ]
 
 
 def supported(case: Case) -> bool:
-    return backends[case.backend].unsupported(case) is None
+    return refused(case) is None
+
+
+def kind_of_attention(case: Case) -> tuple[object, ...]:
+    """What of its attentions could matter to a backend."""
+
+    def traits(one: Attention) -> tuple[object, ...]:
+        bias, mask = ([n > 1 for n in size] if size else None for size in (one.bias, one.mask))
+        several = (one.groups > 1, one.queries == 1)
+        return (*several, one.queries == one.keys, one.value_dim, str(bias), str(mask), one.causal, one.scale)
+
+    return tuple(map(traits, case.attentions[:2]))

@@ -11,7 +11,7 @@ import resource
 import shutil
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vitbench.backend import backends
 from vitbench.backends.naive import Naive
@@ -31,12 +31,12 @@ class Faulty(Naive):
     def __init__(self) -> None:
         self.name = f"faulty.{type(self).__name__.lower()}"
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor | None, mask: Tensor | None) -> Tensor:
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, **given: Any) -> Tensor:
         records = Path(os.environ["STORY"], "run", "records.jsonl")
         before = records.with_name(f"before.{self.name}")
         if not before.exists():
             shutil.copyfile(records if records.exists() else os.devnull, before)
-        return self.spoil(super().attend(q, k, v, bias=bias, mask=mask))
+        return self.spoil(super().attend(q, k, v, **given))
 
     def spoil(self, right: Tensor) -> Tensor:
         raise NotImplementedError
@@ -116,7 +116,7 @@ class Held(Naive):
 
     name = "faulty.held"
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor | None, mask: Tensor | None) -> Tensor:
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, **given: Any) -> Tensor:
         story = Path(os.environ["STORY"])
         held, records, after = story / "held", story / "run" / "records.jsonl", os.environ.get("HELD_AFTER")
         if after and held.exists() and records.exists() and records.read_bytes().count(b"\n") >= int(after):
@@ -124,7 +124,7 @@ class Held(Naive):
                 held.unlink()  # the next process is not to wait
                 pipe.write(str(os.getpid()))
             (story / "go").read_bytes()
-        return super().attend(q, k, v, bias=bias, mask=mask)
+        return super().attend(q, k, v, **given)
 
 
 for kind in (Memory, Segfault, Abort, Hang, Nan, Wrong, Nothing, Held):

@@ -57,7 +57,8 @@ def test_the_flat_form_holds_each_value_under_its_own_name() -> None:
     [
         ({"dtype": "float8"}, "unknown dtype 'float8'; known: float32, bfloat16, float16, float64"),
         ({"device": "tpu"}, "unknown device 'tpu'; known: cpu, cuda"),
-        ({"scope": "model"}, "unknown scope 'model'; known: core, layer, block"),
+        ({"scope": "all"}, "unknown scope 'all'; known: core, layer, block, model"),
+        ({"scope": "model"}, "global has no scope 'model'; known: core, layer, block"),
         ({"mode": "both"}, "unknown mode 'both'; known: inference, training"),
         ({"shape": Shape(0, 4, 4, 8, 2)}, "batch 0 is less than 1"),
         ({"shape": Shape(1, -4, 4, 8, 2)}, "height -4 is less than 1"),

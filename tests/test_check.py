@@ -51,24 +51,24 @@ def heads_swapped(q: Tensor, k: Tensor, v: Tensor, **given: Any) -> Tensor:
     return naive(q, k, v, **given).flip(2)
 
 
-def no_mask(q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor, mask: Tensor) -> Tensor:
+def no_mask(q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor, mask: Tensor, **_: Any) -> Tensor:
     return naive(q, k, v, bias=bias, mask=None)
 
 
-def mask_upside_down(q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor, mask: Tensor) -> Tensor:
+def mask_upside_down(q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor, mask: Tensor, **_: Any) -> Tensor:
     upside_down = ~mask | torch.eye(mask.shape[-1], dtype=torch.bool)
     return naive(q, k, v, bias=bias, mask=upside_down)
 
 
-def masks_of_other_windows(q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor, mask: Tensor) -> Tensor:
+def masks_of_other_windows(q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor, mask: Tensor, **_: Any) -> Tensor:
     return naive(q, k, v, bias=bias, mask=mask.flip(1))
 
 
-def no_bias(q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor, mask: Tensor | None) -> Tensor:
+def no_bias(q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor, mask: Tensor | None, **_: Any) -> Tensor:
     return naive(q, k, v, bias=0 * bias, mask=mask)
 
 
-def bias_transposed(q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor, mask: Tensor | None) -> Tensor:
+def bias_transposed(q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor, mask: Tensor | None, **_: Any) -> Tensor:
     return naive(q, k, v, bias=bias.transpose(-1, -2), mask=mask)
 
 
@@ -76,7 +76,7 @@ def half_the_gradient(q: Tensor, k: Tensor, v: Tensor, **given: Any) -> Tensor:
     return naive(q, k, (v + v.detach()) / 2, **given)
 
 
-def no_gradient_of_the_bias(q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor, mask: Tensor | None) -> Tensor:
+def no_gradient_of_the_bias(q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor, mask: Tensor | None, **_: Any) -> Tensor:
     return naive(q, k, v, bias=bias.detach() + 0 * bias, mask=mask)
 
 

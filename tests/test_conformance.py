@@ -5,26 +5,43 @@ from __future__ import annotations
 import re
 
 import pytest
-from examples import cases, example_operators, supported
+from examples import cases, kind_of_attention, supported
 
-from vitbench.backend import Backend, backends
+from vitbench.backend import Backend, backends, refused
 from vitbench.case import DEVICES, ITEMSIZE, Case
 from vitbench.check import TOLERANCE, error
 from vitbench.program import build
 
 DTYPES = tuple(ITEMSIZE)
-EAGER = [case for case in cases(dtypes=DTYPES) if supported(case) and not backends[case.backend].compiled]
-# Compiling takes seconds a case: float32 for the last example of each operator, other dtypes for the last of all.
-LAST = {operator.name: operator for operator in example_operators()}.values()
-COMPILED = [
+RUN = [case for case in cases(dtypes=DTYPES) if supported(case)]
+# Every scope in float32, the other dtypes where most of an operator runs.
+EAGER = [
     case
-    for case in cases(dtypes=DTYPES, scopes=("layer",))
-    if supported(case) and backends[case.backend].compiled and case.operator in LAST
-    if case.dtype == "float32" or (case.operator == example_operators()[-1] and case.mode == "inference")
+    for case in RUN
+    if not backends[case.backend].compiled and (case.dtype == "float32" or case.scope == case.operator.scopes[-2:][0])
 ]
+# Compiling takes seconds a case: FlexAttention for one case of each kind of attention, a compiled module for the last
+# examples of the two operators with one plain attention.
+COMPILED_LAYERS = [case for case in RUN if backends[case.backend].compiled and case.scope == "layer"]
+ATTENTIONS = {
+    kind_of_attention(case): case
+    for case in COMPILED_LAYERS
+    if case.dtype == "float32" and case.mode == "inference" and case.backend == "fused.flex"
+}
+MODULES = [
+    case
+    for case in COMPILED_LAYERS
+    if str(case.operator) in ("global", "window3-shift1")
+    and (case.dtype == "float32" or (case.mode == "inference" and case.operator.name == "window"))
+]
+COMPILED = list(dict.fromkeys([*ATTENTIONS.values(), *MODULES]))
 REFUSED = [
-    case for device in DEVICES for case in cases(dtypes=DTYPES, device=device, scopes=("core",)) if not supported(case)
+    case
+    for device in DEVICES
+    for case in cases(dtypes=DTYPES, device=device)
+    if case.scope == case.operator.scopes[0] and not supported(case)
 ]
+SENTENCES = {refused(case): case for case in REFUSED}  # each once
 
 
 @pytest.mark.parametrize("case", EAGER, ids=lambda case: case.id)
@@ -41,22 +58,27 @@ def test_a_compiled_backend_agrees_with_float64(case: Case) -> None:
     assert error(case, program) <= TOLERANCE[case.dtype]
 
 
-@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
-def test_what_a_backend_does_not_support_has_a_reason_of_one_sentence(case: Case) -> None:
-    reason = backends[case.backend].unsupported(case)
-    assert reason is not None
+@pytest.mark.parametrize("reason", SENTENCES, ids=lambda reason: SENTENCES[reason].id)
+def test_what_a_backend_does_not_support_has_a_reason_of_one_sentence(reason: str) -> None:
     assert re.fullmatch(r"\S[^\n]{10,}[^\s.]", reason)
     assert ". " not in reason
 
 
 @pytest.mark.parametrize("name", ["naive", "sdpa", "sdpa.fold", "sdpa.math"])
-def test_a_backend_that_runs_anywhere_refuses_nothing(name: str) -> None:
-    for case in (case for device in DEVICES for case in cases(dtypes=DTYPES, device=device)):
-        assert backends[name].unsupported(case) is None
+def test_a_backend_that_runs_anywhere_refuses_no_softmax_attention(name: str) -> None:
+    for case in (case for device in DEVICES for case in cases(dtypes=("float32",), device=device)):
+        if case.backend == name and case.attentions:
+            assert refused(case) is None
+
+
+def test_what_has_no_softmax_attention_runs_as_its_own_program_alone() -> None:
+    for case in cases(dtypes=("float32",)):
+        if not case.attentions:
+            assert supported(case) == (not backends[case.backend].attends), case.id
 
 
 @pytest.mark.parametrize("backend", list(backends), ids=lambda backend: backend.name)
 def test_a_backend_says_what_executes_and_belongs_to_a_known_family(backend: Backend) -> None:
-    assert backend.name.partition(".")[0] in ("naive", "sdpa", "fused")
+    assert backend.name.partition(".")[0] in ("naive", "sdpa", "fused", "own")
     assert len(backend.description) > 10
     assert "\n" not in backend.description

@@ -36,7 +36,7 @@ def into(theirs: nn.Module, program: Program) -> nn.Module:
 def torchvisions(program: Program, window: list[int], shift: list[int]) -> Tensor:
     swin = pytest.importorskip("torchvision.models.swin_transformer")
     theirs = into(swin.ShiftedWindowAttention(DIM, window, shift, HEADS).double(), program)
-    rows, columns = program.module.rows.side, program.module.columns.side
+    rows, columns = program.module.windows.rows.side, program.module.windows.columns.side
     return theirs(program.inputs[0].view(-1, rows, columns, DIM)).flatten(1, 2).detach()
 
 
@@ -86,7 +86,7 @@ def test_torchvision_pads_a_5x5_grid_to_its_window_of_7_and_ours_does_not() -> N
     # It attends to 49 tokens, 24 of them padding, whose keys and values are the biases of qkv.
     if seen:  # torchvision calls linear() on the weight itself in some versions
         assert seen == [49]
-    assert program.module.rows.padded * program.module.columns.padded == 25
+    assert program.module.windows.rows.padded * program.module.windows.columns.padded == 25
     assert (program.call() - differing).abs().max() > 1e-3
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 
 import pytest
 from examples import example_operators, example_shape
 
+from vitbench.case import Case
 from vitbench.operator import Operator, parse_operator
 from vitbench.operators.global_ import Global
 from vitbench.operators.window import Window
@@ -51,7 +53,7 @@ def test_a_value_that_is_the_default_is_not_written() -> None:
         ("window7-shift-3", "operator 'window7-shift-3' is not of the form"),
         ("window-7", "operator 'window-7' is not of the form"),
         ("window7.5", "operator 'window7.5' is not of the form"),
-        ("global7", "operator 'global' takes no parameter, got 7"),
+        ("global7", "operator 'global' takes no parameter after its name, got 7"),
         ("global-shift3", "operator 'global' has no parameter 'shift'; known: none"),
         ("window7-stride3", "operator 'window' has no parameter 'stride'; known: window, shift"),
         ("window", "operator 'window' lacks a value; it takes: window, shift"),
@@ -71,8 +73,8 @@ def test_a_value_given_twice_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("operator", example_operators(), ids=str)
 def test_an_unknown_scope_is_refused(operator: Operator) -> None:
-    with pytest.raises(Refusal, match="unknown scope 'model'; known: core, layer, block"):
-        operator.cost(example_shape(operator), "model")
+    with pytest.raises(Refusal, match="unknown scope 'nothing' of "):
+        operator.cost(example_shape(operator), "nothing")
 
 
 @pytest.mark.parametrize(
@@ -81,11 +83,21 @@ def test_an_unknown_scope_is_refused(operator: Operator) -> None:
         (Window(0), Shape(1, 8, 8, 8, 1), "window 0 is less than 1"),
         (Window(4, 4), Shape(1, 8, 8, 8, 1), "shift 4 is not within 0 and window 4"),
         (Window(4, -1), Shape(1, 8, 8, 8, 1), "shift -1 is not within 0 and window 4"),
-        (Window(4), Shape(1, 8, 8, 8, 1, prefix=1), "windows cut a grid and have no place for 1 prefix tokens"),
+        (Window(4), Shape(1, 8, 8, 8, 1, prefix=1), "windows cut a grid, which has no place for 1 prefix tokens"),
     ],
 )
 def test_windows_refuse_what_they_cannot_cut(operator: Window, shape: Shape, reason: str) -> None:
     assert operator.unsupported(shape) == reason
+
+
+@pytest.mark.parametrize("operator", example_operators(), ids=str)
+def test_parameters_are_numbers_or_words_and_named_as_nothing_else_of_a_case(operator: Operator) -> None:
+    flat = Case(operator, example_shape(operator), "naive", scope=operator.scopes[-1]).to_dict()
+    own = {field.name: field.type for field in fields(operator)}
+    others = {*flat} - {*own}
+    assert others == {"operator", *Case.__dataclass_fields__, *Shape.__dataclass_fields__} - {"shape"}
+    assert {*own.values()} <= {"int", "str"}
+    assert {name for name, kind in own.items() if kind == "str"} == {*operator.choices}
 
 
 @pytest.mark.parametrize("operator", example_operators(), ids=str)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from analysis.load import Run
 from analysis.studies.roofline import Roofline
 from analysis.study import Answer, studies
 from vitbench.metric import metrics
@@ -45,8 +47,12 @@ CACHED = case("naive/cached", 2.0, intensity=5.0)
 FASTER = case("sdpa/faster", 1.6)
 
 
+def run_of(cases: pd.DataFrame) -> Run:
+    return Run(Path(), cases, {}, {}, {})
+
+
 def answer(*rows: dict[str, Any]) -> Answer:
-    found = Roofline().answer(pd.DataFrame(rows))
+    found = Roofline().answer(run_of(pd.DataFrame(rows)))
     assert found is not None
     return found
 
@@ -100,10 +106,10 @@ def test_what_was_not_measured_is_left_out() -> None:
 @pytest.mark.parametrize("column", ["attainable_macs_per_second", "attainable_bytes_per_second"])
 def test_without_attainable_rates_there_is_no_answer(column: str) -> None:
     rows = [case("naive/far", 20.0, **{column: nothing}) for nothing in (None, math.nan)]
-    assert Roofline().answer(pd.DataFrame(rows)) is None
+    assert Roofline().answer(run_of(pd.DataFrame(rows))) is None
     for lacking in (column, "roofline_share"):
-        assert Roofline().answer(pd.DataFrame([FAR]).drop(columns=lacking)) is None
-    assert Roofline().answer(pd.DataFrame([FAR]).iloc[:0]) is None
+        assert Roofline().answer(run_of(pd.DataFrame([FAR]).drop(columns=lacking))) is None
+    assert Roofline().answer(run_of(pd.DataFrame([FAR]).iloc[:0])) is None
 
 
 def test_each_dtype_has_its_panel_with_its_own_roof() -> None:

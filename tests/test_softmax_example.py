@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
-from vitbench.backend import backends
+from vitbench.backend import backends, refused
 from vitbench.case import Case
 from vitbench.operators.global_ import Global
 from vitbench.shape import Shape
@@ -17,7 +18,7 @@ CASE = Case(Global(), Shape(1, 1, 3, D, 1), "naive", scope="core")
 HERE = [
     pytest.param(backend.name, marks=[pytest.mark.slow] if backend.compiled else [])
     for backend in backends
-    if backend.unsupported(CASE) is None
+    if refused(replace(CASE, backend=backend.name)) is None
 ]
 
 

@@ -95,7 +95,7 @@ MALFORMED = {
     "an unknown parameter": (replaced("shift3", "stride3"), ["'stride'", "shift"]),
     "an unknown backend": (replaced('"naive"', '"native"'), ["unknown backend 'native'", "naive"]),
     "an unknown dtype": (replaced("dim = 96", 'dim = 96\ndtype = "float8"'), ["unknown dtype 'float8'", "float16"]),
-    "an unknown scope": (replaced('"core"', '"model"'), ["unknown scope 'model'", "layer"]),
+    "an unknown scope": (replaced('"core"', '"all"'), ["unknown scope 'all'", "layer"]),
     "an unknown mode": (replaced("dim = 96", 'dim = 96\nmode = "both"'), ["unknown mode 'both'", "training"]),
     "a patch that does not divide": (replaced("patch = 16", "patch = 15"), ["image 224", "patch 15"]),
     "a patch of nothing": (replaced("patch = 16", "patch = 0"), ["patch 0"]),

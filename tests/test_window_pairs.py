@@ -55,7 +55,7 @@ def test_the_layers_mask_is_the_papers_definition(window: int, shift: int) -> No
         rows, columns = operator.axes(shape)
         token = by_window(np.arange(rows.padded * columns.padded).reshape(rows.padded, columns.padded), operator, shape)
         expected = attended(height, width, window, shift)[token[:, :, None], token[:, None, :]]
-        mask = layer.mask()
+        mask = layer.masks()[0]
         allowed = np.ones_like(expected) if mask is None else mask[0, :, 0].numpy()
         assert np.array_equal(allowed, expected), (height, width)
 
@@ -64,8 +64,8 @@ def test_the_layers_mask_is_the_papers_definition(window: int, shift: int) -> No
 def test_no_mask_is_held_where_every_pair_of_a_window_may_attend(window: int, shift: int) -> None:
     for height, width in SIDES:
         operator, shape = Window(window, shift), Shape(1, height, width, 4, 1)
-        mask = build(Case(operator, shape, "naive")).module.mask()
-        assert (mask is not None) == operator.masked(shape)
+        mask = build(Case(operator, shape, "naive")).module.masks()[0]
+        assert (mask is not None) == (operator.attentions(shape)[0].mask is not None)
         assert mask is None or not mask.all(), (height, width)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -23,8 +24,8 @@ SHAPE = Shape(2, 3, 4, 16, 2)
 def record_of(monkeypatch: pytest.MonkeyPatch, spoil: Callable[..., Tensor], mode: str = "inference") -> Record:
     right = Naive().attend
 
-    def attend(q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor | None, mask: Tensor | None) -> Tensor:
-        return spoil(right(q, k, v, bias=bias, mask=mask), q, v)
+    def attend(q: Tensor, k: Tensor, v: Tensor, **given: Any) -> Tensor:
+        return spoil(right(q, k, v, **given), q, v)
 
     monkeypatch.setattr(backends["naive"], "attend", attend)
 

@@ -31,3 +31,15 @@ def smaller(a: Number, b: Number) -> Number:
 def larger(a: Number, b: Number) -> Number:
     """Elementwise maximum of a and b."""
     return -smaller(-a, -b)
+
+
+def quotient(a: Number, b: Number) -> Number:
+    """a / b where b divides a."""
+    return a / b if hasattr(a, "free_symbols") or hasattr(b, "free_symbols") else a // b
+
+
+def ever_positive(a: Number) -> bool:
+    """Whether an integer, any of an array, or a formula that is not 0 is more than 0; none is negative."""
+    if hasattr(a, "free_symbols"):
+        return bool(a != 0)
+    return bool((a > 0).any()) if hasattr(a, "any") else bool(a > 0)

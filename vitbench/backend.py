@@ -1,4 +1,4 @@
-"""The contract of a backend: how softmax(q k^T / sqrt(d) + bias, under mask) v is executed.
+"""The contract of a backend: how softmax(scale q k^T + bias, under mask) v is executed.
 
 Torch is imported where attention runs, not here, so that backends can be listed and refused without it.
 """
@@ -27,19 +27,31 @@ class Workspace(NamedTuple):
 
 
 class Backend(ABC):
-    """One instance a member: family naive, sdpa or fused, then a dot and the member's own name."""
+    """One instance a member: family naive, sdpa, fused or own, then a dot and the member's own name."""
 
     name: str
     description: str  # what executes, in one line
     kernel: str | None = None  # that it asks for, as vitbench/attribution.py names kernels; None: torch chooses
     compiled: bool = False  # counters, which see nothing of compiled code, turn the compiler off
+    attends: bool = True  # executes softmax attention; False: runs what has none, and is not asked to
 
     @abstractmethod
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor | None, mask: Tensor | None) -> Tensor:
-        """q, k, v: (B, G, H, N, d); G groups (windows; 1 where attention is global), H heads.
+    def attend(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        *,
+        bias: Tensor | None = None,
+        mask: Tensor | None = None,
+        causal: bool = False,
+        scale: float | None = None,
+    ) -> Tensor:
+        """q: (B, G, H, N, d); k: (B, G, H, M, d); v: (B, G, H, M, e); G groups (windows; 1 where global), H heads.
 
         bias: additive, broadcastable to (B, G, H, N, M). mask: bool, likewise, True = may attend.
-        Returns (B, G, H, N, d).
+        causal: query i sees keys 0 to i; N = M then, and there is neither bias nor mask.
+        scale: of the scores; 1 / sqrt(d) if None. Returns (B, G, H, N, e).
         """
 
     def unsupported(self, case: Case) -> str | None:
@@ -53,6 +65,18 @@ class Backend(ABC):
     def workspace(self, case: Case) -> Workspace | None:
         """What attend holds in inference; None where no closed form is known."""
         return None
+
+
+def refused(case: Case) -> str | None:
+    """Why the case cannot run on its backend here, in one sentence; None if it can."""
+    backend = backends[case.backend]
+    if backend.attends != bool(case.attentions):
+        fitting = ", ".join(other.name for other in backends if other.attends != backend.attends)
+        has = (
+            "softmax attention, which a backend must execute" if case.attentions else "no softmax attention to execute"
+        )
+        return f"{case.operator} has {has}; expected one of {fitting}, not {case.backend}"
+    return backend.unsupported(case)
 
 
 backends: Registry[Backend] = Registry("backend", "vitbench.backends")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from math import prod
 from typing import Any, NamedTuple
 
+from vitbench.attention import Attention
 from vitbench.cost import Cost
-from vitbench.operator import MODES, SCOPES, Operator, operators
+from vitbench.operator import MODES, Operator, operators
 from vitbench.refusal import Refusal
 from vitbench.shape import Shape
 
@@ -51,17 +54,19 @@ class Case:
     copy: int = 0
 
     def __post_init__(self) -> None:
-        known = {"dtype": ITEMSIZE, "device": DEVICES, "scope": SCOPES, "mode": MODES}
+        known = {"dtype": ITEMSIZE, "device": DEVICES, "mode": MODES}
         for name, values in known.items():
             if getattr(self, name) not in tuple(values):
                 raise Refusal(f"unknown {name} {getattr(self, name)!r}; known: {', '.join(values)}")
-        numbers = {**asdict(self.shape), **asdict(self.operator), "copy": self.copy}  # type: ignore[call-overload]
-        for name, value in numbers.items():
-            if type(value) is not int:
-                raise Refusal(f"{name} {value!r} is not a whole number")
+        typed = {field.name: field.type for field in fields(self.operator)}  # type: ignore[arg-type]
+        given = {**asdict(self.shape), **asdict(self.operator), "copy": self.copy}  # type: ignore[call-overload]
+        for name, value in given.items():
+            if type(value).__name__ != typed.get(name, "int"):
+                expected = "a word" if typed.get(name) == "str" else "a whole number"
+                raise Refusal(f"{name} {value!r} is not {expected}")
         if self.copy < 0:
             raise Refusal(f"copy {self.copy} is negative; expected 0 or more")
-        if reason := self.shape.unsupported() or self.operator.unsupported(self.shape):
+        if reason := self.operator.refused(self.shape, self.scope):
             raise Refusal(reason)
 
     @property
@@ -78,18 +83,26 @@ class Case:
     def cost(self) -> Cost:
         return self.operator.cost(self.shape, self.scope, self.mode)
 
-    def tensors(self) -> Tensors:
-        """Sizes in bytes of what one attention of this case handles."""
-        shape, (groups, tokens) = self.shape, self.operator.groups(self.shape)
-        entries, pairs, masked = shape.batch * groups, tokens**2, self.operator.masked(self.shape)
+    @cached_property
+    def attentions(self) -> tuple[Attention, ...]:
+        """The softmax attentions of one call, in order."""
+        return self.operator.attentions(self.shape)
+
+    def tensors(self) -> Tensors | None:
+        """Sizes in bytes of what the attention handles; None unless it is one plain self-attention."""
+        if len(self.attentions) != 1 or not _plain(self.attentions[0], self.shape):
+            return None
+        (attention,) = self.attentions
+        entries, pairs = attention.batch * attention.groups, attention.queries * attention.keys
+        bias = attention.heads * pairs * self.itemsize if attention.bias else 0
         return Tensors(
             entries=entries,
-            features=entries * tokens * shape.dim * self.itemsize,
-            scores=entries * shape.heads * pairs * self.itemsize,
-            mask=groups * pairs if masked else 0,
-            bias=shape.heads * pairs * self.itemsize if self.operator.has_bias else 0,
-            merged=groups * shape.heads * pairs * self.itemsize if masked else 0,
-            strided=self.scope != "core" and shape.heads > 1 and entries > 1,
+            features=prod(attention.q) * self.itemsize,
+            scores=entries * attention.heads * pairs * self.itemsize,
+            mask=attention.groups * pairs if attention.mask else 0,
+            bias=bias,
+            merged=attention.groups * bias if attention.mask else 0,
+            strided=self.scope != "core" and attention.heads > 1 and entries > 1,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -105,6 +118,21 @@ class Case:
         shape = Shape(**{field.name: flat[field.name] for field in fields(Shape)})
         rest = {name: flat[name] for name in _OWN if name in flat}  # records before 0.2 have no copy
         return cls(kind(**parameters), shape, **rest)
+
+
+def _plain(attention: Attention, shape: Shape) -> bool:
+    """All of the model's width, every token a query and a key; a bias for each head, a mask for each group, or none."""
+    n = attention.queries
+    return (
+        attention.q == attention.k == attention.v
+        and attention.heads * attention.head_dim == shape.dim
+        and attention.bias in (None, (1, 1, attention.heads, n, n))
+        and (
+            attention.mask is None or (attention.mask == (1, attention.groups, 1, n, n) and attention.bias is not None)
+        )
+        and not attention.causal
+        and attention.scale is None
+    )
 
 
 _OWN = ("backend", "dtype", "device", "scope", "mode", "copy")

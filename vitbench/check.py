@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from vitbench.case import Case
-from vitbench.program import Program, build
+from vitbench.program import Program, build, outputs_of
 
 # Largest error over the largest magnitude of the reference. Rounding of inputs and weights to the dtype is in it.
 TOLERANCE = {"float64": 1e-12, "float32": 2e-5, "float16": 1e-2, "bfloat16": 5e-2}
@@ -27,18 +27,37 @@ _BESIDE_THE_LAYER = re.compile(r"\b(norm1|norm2|mlp)\.")
 
 @dataclass(frozen=True)
 class Attend:
-    """softmax(q k^T / sqrt(d) + bias) v by the definition, for the query rows given; zeros in the others."""
+    """softmax(scale q k^T + bias, under mask) v by the definition, for the query rows given; zeros in the others.
 
-    rows: Tensor
+    rows: None means all.
+    """
 
-    def __call__(self, q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor | None, mask: Tensor | None) -> Tensor:
-        scores = torch.einsum("bghnd,bghmd->bghnm", q[..., self.rows, :], k) / q.shape[-1] ** 0.5
+    rows: Tensor | None = None
+
+    def __call__(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        *,
+        bias: Tensor | None = None,
+        mask: Tensor | None = None,
+        causal: bool = False,
+        scale: float | None = None,
+    ) -> Tensor:
+        rows = torch.arange(q.shape[-2], device=q.device) if self.rows is None else self.rows
+        scores = torch.einsum("bghnd,bghmd->bghnm", q[..., rows, :], k)
+        scores = scores / q.shape[-1] ** 0.5 if scale is None else scores * scale
         if bias is not None:
-            scores = scores + bias[..., self.rows, :]
+            scores = scores + bias.expand(*bias.shape[:3], q.shape[-2], -1)[..., rows, :]
         if mask is not None:
-            scores = scores.masked_fill(~mask[..., self.rows, :], float("-inf"))
+            mask = mask.expand(*mask.shape[:3], q.shape[-2], -1)[..., rows, :]
+            scores = scores.masked_fill(~mask, float("-inf"))
+        if causal:
+            later = torch.arange(k.shape[-2], device=q.device) > rows[:, None]
+            scores = scores.masked_fill(later, float("-inf"))
         mixed = torch.einsum("bghnm,bghmd->bghnd", scores.softmax(-1), v)
-        return torch.zeros_like(q).index_copy(-2, self.rows, mixed)
+        return q.new_zeros(*q.shape[:-1], v.shape[-1]).index_copy(-2, rows, mixed)
 
 
 class Wrong(Exception):
@@ -52,15 +71,16 @@ def error(case: Case, program: Program) -> float:
     backend that ran the same shape right does not make it right. Raises Wrong for a result of another shape or dtype,
     and for changed inputs.
     """
-    count, tokens = case.operator.groups(case.shape)
-    sampled = count == 1 and tokens > MOST_ROWS  # in several groups, rows of a group are not rows of the output
-    rows = (_sample(tokens) if sampled else torch.arange(tokens)).to(program.inputs[0].device)
+    rows = _rows(case, program.inputs[0].device)
     fresh = build(case, seed=crc32(case.id.encode()), attend=Attend(rows))
     reference = _reference(fresh, program)
     program = replace(program, inputs=fresh.inputs)
-    keep = rows if sampled else slice(None)
-    shape = program.inputs[0].shape  # of q in scope core, of x else: attention keeps it
-    found, right = _results(program, keep, shape), _results(reference, keep, shape)
+    keep = slice(None) if rows is None else rows
+    right_outputs, outputs = _outputs(reference), _outputs(program)
+    for value, true in zip(outputs, right_outputs, strict=True):
+        if value.shape != true.shape:
+            raise Wrong(f"a result has the shape {tuple(value.shape)}; right is {tuple(true.shape)}")
+    right, found = _results(reference, right_outputs, keep), _results(program, outputs, keep)
     if any(not torch.equal(x.double(), own) for x, own in zip(program.inputs, reference.inputs, strict=True)):
         raise Wrong("a call changes its inputs, so that the next does not compute the same")
     for value in found:
@@ -74,36 +94,49 @@ def error(case: Case, program: Program) -> float:
     return float(torch.stack(errors).max())  # a NaN among them stays NaN
 
 
-def _sample(tokens: int) -> Tensor:
-    return torch.randperm(tokens, generator=torch.Generator().manual_seed(0))[:SAMPLED_ROWS].sort().values
+def _rows(case: Case, device: torch.device) -> Tensor | None:
+    """The queries to be compared; None: all of them.
+
+    Some only where rows of the one attention are rows of the result: with several groups or attentions they are not.
+    """
+    tokens = case.shape.tokens
+    one = len(case.attentions) == 1 and case.scope != "model"
+    if not one or tokens <= MOST_ROWS or (case.attentions[0].groups, case.attentions[0].queries) != (1, tokens):
+        return None
+    return torch.randperm(tokens, generator=torch.Generator().manual_seed(0))[:SAMPLED_ROWS].sort().values.to(device)
 
 
 def _reference(fresh: Program, program: Program) -> Program:
     """The program's own weights, and copies of the fresh inputs, rounded as they are, in float64."""
-    inputs = tuple(x.detach().double().requires_grad_(program.training) for x in fresh.inputs)
+    inputs = tuple(x.detach().double().requires_grad_(x.requires_grad) for x in fresh.inputs)
     module = fresh.module.to(torch.float64)
     own = program.module.state_dict()
     module.load_state_dict({name.removeprefix("_orig_mod."): value.double() for name, value in own.items()})
     return Program(module, inputs, program.training)
 
 
-def _results(program: Program, keep: slice | Tensor, shape: torch.Size) -> list[Tensor]:
-    """What is compared: the output's kept rows, and in training the gradients. An output of another shape is Wrong."""
-    output = program.module(*program.inputs) if program.training else program.call()
-    if output.shape != shape:
-        raise Wrong(f"a result has the shape {tuple(output.shape)}; right is {tuple(shape)}")
-    return _gradients(program, output, keep) if program.training else [output[..., keep, :]]
+def _outputs(program: Program) -> tuple[Tensor, ...]:
+    return outputs_of(program.module(*program.inputs) if program.training else program.call())
 
 
-def _gradients(program: Program, output: Tensor, keep: slice | Tensor) -> list[Tensor]:
-    """Output at the kept rows, then gradients for a seeded output gradient that is zero elsewhere.
+def _results(program: Program, outputs: tuple[Tensor, ...], keep: slice | Tensor) -> list[Tensor]:
+    """What is compared: the kept rows of the outputs, and in training the gradients."""
+    kept = [output.detach()[..., keep, :] for output in outputs]
+    return [*kept, *_gradients(program, outputs, keep)] if program.training else kept
+
+
+def _gradients(program: Program, outputs: tuple[Tensor, ...], keep: slice | Tensor) -> list[Tensor]:
+    """For a seeded output gradient that is zero beside the kept rows.
 
     Of the inputs and the layer's own parameters. Those of a block's norms and MLP are torch's own work: its LayerNorm
     sums a bias gradient in the parameters' dtype, which over 1600 bfloat16 rows was 39 % off.
     """
-    kept = output.detach()[..., keep, :]
-    drawn = torch.randn(kept.shape, generator=torch.Generator().manual_seed(1)).to(kept.device, kept.dtype)
-    gradient = torch.zeros_like(output)
-    gradient[..., keep, :] = drawn
+    drawn, gradients = torch.Generator().manual_seed(1), []
+    for output in outputs:
+        gradient = torch.zeros_like(output)
+        kept = gradient[..., keep, :].shape
+        gradient[..., keep, :] = torch.randn(kept, generator=drawn).to(output.device, output.dtype)
+        gradients.append(gradient)
     own = [p for name, p in program.module.named_parameters() if not _BESIDE_THE_LAYER.search(name)]
-    return [kept, *torch.autograd.grad(output, [*program.inputs, *own], gradient)]
+    leaves = [leaf for leaf in (*program.inputs, *own) if leaf.requires_grad]
+    return [gradient.detach() for gradient in torch.autograd.grad(outputs, leaves, gradients)]

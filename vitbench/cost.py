@@ -19,6 +19,7 @@ class Cost:
     """Counts for one whole batch.
 
     macs: MACs by term (qkv, scores, mix, proj, mlp ...).
+    constant: those of them, by term, that multiply by what takes no gradient (an image, a fixed projection).
     score_elements: query-key pairs over all heads and groups, as computed.
     useful_score_elements: the pairs among them that the mask allows and that join two real tokens.
     elementwise: output elements of softmaxes, bias additions, norms, activations and residuals; not MACs.
@@ -27,6 +28,7 @@ class Cost:
     """
 
     macs: Mapping[str, Number] = field(default_factory=dict)
+    constant: Mapping[str, Number] = field(default_factory=dict)
     score_elements: Number = 0
     useful_score_elements: Number = 0
     elementwise: Number = 0
@@ -39,9 +41,9 @@ class Cost:
 
     def __add__(self, other: Cost) -> Cost:
         """Both, one after the other. moved_elements must be set anew: what one hands on need not move."""
-        terms = [*self.macs, *(term for term in other.macs if term not in self.macs)]
         return Cost(
-            macs={term: self.macs.get(term, 0) + other.macs.get(term, 0) for term in terms},
+            macs=_sum(self.macs, other.macs),
+            constant=_sum(self.constant, other.constant),
             score_elements=self.score_elements + other.score_elements,
             useful_score_elements=self.useful_score_elements + other.useful_score_elements,
             elementwise=self.elementwise + other.elementwise,
@@ -49,16 +51,21 @@ class Cost:
         )
 
     def training(self) -> Cost:
-        """Forward and backward, with gradients of every input and parameter, saved activations reused.
+        """Forward and backward, with gradients of every input (but an image) and parameter, saved activations reused.
 
         A fused kernel that computes the scores again in its backward does N^2 D more; that is the
         program's choice and is named where counts are compared.
         """
         return Cost(
-            macs={term: (1 + BACKWARD) * macs for term, macs in self.macs.items()},
+            macs={term: (1 + BACKWARD) * macs - self.constant.get(term, 0) for term, macs in self.macs.items()},
             score_elements=self.score_elements,
             useful_score_elements=self.useful_score_elements,
             elementwise=2 * self.elementwise,
             parameters=self.parameters,
             moved_elements=2 * self.moved_elements,
         )
+
+
+def _sum(some: Mapping[str, Number], others: Mapping[str, Number]) -> dict[str, Number]:
+    terms = [*some, *(term for term in others if term not in some)]
+    return {term: some.get(term, 0) + others.get(term, 0) for term in terms}

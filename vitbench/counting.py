@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 from vitbench import compiler
-from vitbench.backend import backends
+from vitbench.backend import backends, refused
 from vitbench.case import Case
 from vitbench.counter import Counter, Uncountable, counters
 from vitbench.fit import too_large
@@ -46,7 +46,7 @@ def _find(case: Case, counter: Counter, place: str, program: Program | None) -> 
     closed = int(case.cost().total_macs)
     key = counter.name if place == counter.places[0] else f"{counter.name}.{place}"
     backend = backends[case.backend]
-    if place == "device" and (reason := backend.unsupported(case) or too_large(case, uncompiled=True)):
+    if place == "device" and (reason := refused(case) or too_large(case, uncompiled=True)):
         return Finding(key, closed, None, (), {}, f"not run: {reason}")
     try:
         if place == "meta":

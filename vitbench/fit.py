@@ -18,6 +18,6 @@ def too_large(case: Case, *, uncompiled: bool = False) -> str | None:
     """
     peak = peak_bytes(replace(case, mode="inference")) or 0  # training holds no less
     if uncompiled and backends[case.backend].compiled:
-        peak = max(peak, 2 * case.tensors().scores)
+        peak = max(peak, 2 * int(max(one.pairs * one.heads for one in case.attentions)) * case.itemsize)
     needed, free = int(case.cost().moved_elements * case.itemsize + peak), free_bytes(case.device)
     return f"needs {needed} bytes on {case.device}, {free} are free; not started" if needed > free else None

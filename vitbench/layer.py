@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from vitbench.operator import Operator
@@ -15,53 +15,83 @@ from vitbench.shape import Shape
 Attend = Callable[..., Tensor]  # Backend.attend
 
 
-class Layer(nn.Module, ABC):
-    """An operator's module: (B, N, D) -> (B, N, D), N prefix tokens first, then the grid row by row.
+class Layer(nn.Module):
+    """An operator's module: forward takes and gives what the operator says, (B, N, D) unless it says otherwise.
 
-    Every layer projects with self.qkv and self.proj and attends in groups of tokens.
+    N: prefix tokens first, then the grid row by row. self.attend is the backend's and is called for every softmax
+    attention of the operator, in its order.
     """
 
     name: ClassVar[str]  # the operator's
 
-    def __init__(self, operator: Operator, shape: Shape, attend: Attend) -> None:
+    def __init__(self, operator: Any, shape: Shape, attend: Attend) -> None:
         super().__init__()
-        self.operator, self.shape, self.attend = operator, shape, attend
+        self.operator: Operator = operator
+        self.shape, self.attend = shape, attend
+
+    def masks(self) -> tuple[Tensor | None, ...]:
+        """The mask of each attention: bool, broadcastable to (B, G, H, N, M), True = may attend; in most, none."""
+        return (None,) * len(self.operator.attentions(self.shape))
+
+
+class SelfAttention(Layer):
+    """Projects with self.qkv and self.proj, and attends in groups of tokens.
+
+    State: qkv (3D, D), rows in the order q, k, v, head by head; proj (D, D).
+    """
+
+    def __init__(self, operator: Any, shape: Shape, attend: Attend) -> None:
+        super().__init__(operator, shape, attend)
         self.qkv = nn.Linear(shape.dim, 3 * shape.dim)
         self.proj = nn.Linear(shape.dim, shape.dim)
 
-    @abstractmethod
-    def bias(self) -> Tensor | None:
-        """What is added to the scores, broadcastable to (B, G, H, N, N)."""
+    def attend_groups(self, x: Tensor, **given: Any) -> Tensor:
+        """(B, G, N, D) -> (B, G, N, D): project to heads, attend within each group, project back.
 
-    @abstractmethod
-    def mask(self) -> Tensor | None:
-        """Bool, broadcastable to (B, G, H, N, N); True = may attend."""
+        given: bias, mask, causal, scale, as for Backend.attend.
+        """
+        q, k, v = self.heads(x)
+        return self.joined(self.attend(q, k, v, **given))
 
-    def attend_groups(self, x: Tensor) -> Tensor:
-        """(B, G, N, D) -> (B, G, N, D): project to heads, attend within each group, project back."""
-        b, g, n, dim = x.shape
-        q, k, v = self.qkv(x).view(b, g, n, 3, self.shape.heads, -1).permute(3, 0, 1, 4, 2, 5)
-        out = self.attend(q, k, v, bias=self.bias(), mask=self.mask())
-        result: Tensor = self.proj(out.transpose(2, 3).reshape(b, g, n, dim))
+    def heads(self, x: Tensor) -> Tensor:
+        """(B, G, N, D) -> q, k, v: (3, B, G, H, N, d)."""
+        b, g, n, _ = x.shape
+        qkv: Tensor = self.qkv(x).view(b, g, n, 3, self.shape.heads, -1)
+        return qkv.permute(3, 0, 1, 4, 2, 5)
+
+    def joined(self, out: Tensor) -> Tensor:
+        """(B, G, H, N, d) -> (B, G, N, D): heads side by side, projected."""
+        result: Tensor = self.proj(out.transpose(2, 3).flatten(3))
         return result
 
 
 class Core(nn.Module):
-    """A layer's attention alone: q, k, v of (B, G, H, N, d) and the bias are given."""
+    """A layer's attention alone: q, k, v and the bias of each of its attentions are given; the results side by side."""
 
     def __init__(self, layer: Layer) -> None:
         super().__init__()
-        self.attend = layer.attend
-        bias = layer.bias()
-        self.bias = None if bias is None else nn.Parameter(bias.detach())
-        self.register_buffer("mask", layer.mask())
+        self.attend, self.attentions = layer.attend, layer.operator.attentions(layer.shape)
+        self.bias = nn.ParameterDict()
+        for n, (attention, mask) in enumerate(zip(self.attentions, layer.masks(), strict=True)):
+            if attention.bias is not None:
+                self.bias[str(n)] = nn.Parameter(torch.randn(attention.bias))
+            self.register_buffer(f"mask{n}", mask)
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return self.attend(q, k, v, bias=self.bias, mask=self.mask)
+    def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
+        results = []
+        for n, attention in enumerate(self.attentions):
+            bias, mask = self.bias.get(str(n), None), getattr(self, f"mask{n}")
+            q, k, v = inputs[3 * n : 3 * n + 3]
+            given = {"causal": attention.causal, "scale": attention.scale}
+            results.append(self.attend(q, k, v, bias=bias, mask=mask, **given))
+        return results[0] if len(results) == 1 else tuple(results)
 
 
 class Block(nn.Module):
-    """Pre-norm transformer block around a layer (Dosovitskiy 2021, equations 2 and 3; Liu 2021, equation 3)."""
+    """Pre-norm transformer block around a layer (Dosovitskiy 2021, equations 2 and 3; Liu 2021, equation 3).
+
+    others: what the layer takes beside x, as it is (a memory to attend to).
+    """
 
     def __init__(self, layer: Layer, mlp_ratio: int) -> None:
         super().__init__()
@@ -70,8 +100,8 @@ class Block(nn.Module):
         self.attention = layer
         self.mlp = nn.Sequential(nn.Linear(dim, mlp_ratio * dim), nn.GELU(), nn.Linear(mlp_ratio * dim, dim))
 
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attention(self.norm1(x))
+    def forward(self, x: Tensor, *others: Tensor) -> Tensor:
+        x = x + self.attention(self.norm1(x), *others)
         x = x + self.mlp(self.norm2(x))
         return x
 

@@ -7,45 +7,48 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from dataclasses import fields, replace
-from typing import ClassVar, NamedTuple
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, replace
+from math import prod
+from typing import Any, ClassVar
 
-from vitbench.arithmetic import Number
+from vitbench.attention import Attention, Size
 from vitbench.cost import Cost
 from vitbench.refusal import Refusal
 from vitbench.registry import Registry
 from vitbench.shape import Shape
 
-SCOPES = ("core", "layer", "block")
+SCOPES = ("core", "layer", "block", "model")
 MODES = ("inference", "training")
 MLP_RATIO = 4  # hidden width of a block's MLP over dim (Dosovitskiy 2021, table 1; Liu 2021, section 3.3)
 
 
-class Groups(NamedTuple):
-    """Softmax attention runs inside each of count groups of an image; each holds tokens tokens."""
-
-    count: Number
-    tokens: Number
-
-
 class Operator(ABC):
-    """A frozen dataclass that holds the operator's own parameters; all methods are closed forms."""
+    """A frozen dataclass that holds the operator's own parameters, ints or words; all methods are closed forms.
+
+    Its docstring's first line says in one line what it is. A parameter is never named as a field of Shape or Case.
+    """
 
     name: ClassVar[str]
     paper: ClassVar[str]  # authors, year, section or equation
-    has_bias: ClassVar[bool] = False  # adds a learned bias to the scores
+    scopes: ClassVar[tuple[str, ...]] = ("core", "layer", "block")  # core: only with softmax attention
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # the words that each parameter of words may be
 
     @abstractmethod
-    def groups(self, shape: Shape) -> Groups:
-        """How the tokens of one image are split for attention, padding included."""
+    def attentions(self, shape: Shape) -> tuple[Attention, ...]:
+        """The softmax attentions in the order in which the layer hands them to its backend; none: it has no softmax."""
 
     @abstractmethod
-    def core(self, shape: Shape) -> Cost:
-        """From given q, k, v to the mixed values."""
+    def around(self, shape: Shape) -> Cost:
+        """All that the layer does beside its softmax attentions, and the layer's parameters."""
 
-    @abstractmethod
-    def projections(self, shape: Shape) -> Cost:
-        """All that the layer does around its core; parameters of the layer, bias tables included."""
+    def inputs(self, shape: Shape) -> tuple[Size, ...]:
+        """Sizes of what the layer takes."""
+        return ((shape.batch, shape.tokens, shape.dim),)
+
+    def outputs(self, shape: Shape) -> tuple[Size, ...]:
+        """Sizes of what the layer gives; one tensor, or a tuple of several."""
+        return self.inputs(shape)[:1]
 
     def held(self, shape: Shape) -> int | None:
         """Elements that the layer's program holds beside q, k, v while it attends: a rearranged copy of its input.
@@ -54,54 +57,95 @@ class Operator(ABC):
         """
         return None
 
-    def masked(self, shape: Shape) -> bool:
-        """Whether some pairs are forbidden."""
-        return False
-
     def unsupported(self, shape: Shape) -> str | None:
         """Why this operator has no such shape, in one sentence; None if it has."""
         return None
 
-    def cost(self, shape: Shape, scope: str = "layer", mode: str = "inference") -> Cost:
-        """Closed form for one batch. scope: core, layer or block. mode: inference or training."""
+    def refused(self, shape: Shape, scope: str = "layer") -> str | None:
+        """Why there is no such case of it, whatever runs it, in one sentence; None if there is."""
+        for field, words in self.choices.items():
+            if getattr(self, field) not in words:
+                return f"unknown {field} {getattr(self, field)!r}; known: {', '.join(words)}"
         if scope not in SCOPES:
-            raise Refusal(f"unknown scope {scope!r}; known: {', '.join(SCOPES)}")
-        cost = self.core(shape)
-        if scope != "core":
-            tokens = shape.batch * shape.tokens * shape.dim
-            cost = cost + self.projections(shape)
+            return f"unknown scope {scope!r}; known: {', '.join(SCOPES)}"
+        if scope not in self.scopes:
+            return f"{self.name} has no scope {scope!r}; known: {', '.join(self.scopes)}"
+        return shape.unsupported() or self.unsupported(shape)
+
+    def cost(self, shape: Shape, scope: str = "layer", mode: str = "inference") -> Cost:
+        """Closed form for one batch. scope: one of the operator's. mode: inference or training."""
+        if scope not in self.scopes:
+            raise Refusal(f"unknown scope {scope!r} of {self.name}; known: {', '.join(self.scopes)}")
+        cores = [attention.cost() for attention in self.attentions(shape)]
+        cost = sum(cores, Cost())
+        if scope == "core":
+            cost = replace(cost, moved_elements=sum(core.moved_elements for core in cores))
+        else:
+            cost = cost + self.around(shape)
             cost = cost + _block(shape) if scope == "block" else cost
-            cost = replace(cost, moved_elements=2 * tokens + cost.parameters)
+            ends = sum(map(prod, (*self.inputs(shape), *self.outputs(shape))))
+            cost = replace(cost, moved_elements=ends + cost.parameters)
         return cost.training() if mode == "training" else cost
 
     def __str__(self) -> str:
-        """Readable and parseable: global, window7, window7-shift3."""
+        """Readable and parseable: global, window7, window7-shift3, non_local-kind=dot."""
         known = fields(self)  # type: ignore[arg-type]
-        head = self.name + "".join(str(getattr(self, field.name)) for field in known[:1])
-        others = [field for field in known[1:] if getattr(self, field.name) != field.default]
-        return "-".join([head, *(f"{field.name}{getattr(self, field.name)}" for field in others)])
+        glued = known[:1] if known and known[0].default is MISSING and known[0].type == "int" else ()
+        head = self.name + "".join(str(getattr(self, field.name)) for field in glued)
+        others = [field for field in known[len(glued) :] if getattr(self, field.name) != field.default]
+        return "-".join([head, *(_written(field, getattr(self, field.name)) for field in others)])
 
 
-operators: Registry[type[Operator]] = Registry("operator", "vitbench.operators")
+def _written(field: Any, value: Any) -> str:
+    return f"{field.name}={value}" if field.type == "str" else f"{field.name}{value}"
+
+
+def self_attention(shape: Shape, **given: Any) -> Attention:
+    """All N tokens of an image among themselves, in one group. given: further fields of Attention."""
+    return Attention(shape.batch, 1, shape.heads, shape.tokens, shape.tokens, shape.head_dim, **given)
+
+
+def self_projections(shape: Shape) -> Cost:
+    """qkv and proj of all N tokens, with biases (Vaswani 2017, section 3.2.2)."""
+    tokens, dim = shape.batch * shape.tokens, shape.dim
+    return Cost(
+        macs={"qkv": 3 * tokens * dim**2, "proj": tokens * dim**2},
+        elementwise=4 * tokens * dim,  # biases
+        parameters=4 * dim**2 + 4 * dim,
+    )
+
+
+def grid_only(what: str, shape: Shape) -> str | None:
+    """The refusal of prefix tokens. what: the operator and a verb, such as "windows cut"."""
+    return f"{what} a grid, which has no place for {shape.prefix} prefix tokens" if shape.prefix else None
+
+
+operators: Registry[type[Operator]] = Registry("operator", "vitbench.operators", "vitbench.models")
 
 
 def parse_operator(text: str) -> Operator:
-    """The operator that str() wrote: a name, its first parameter glued on, others as -name and value."""
-    words = [re.fullmatch(r"([a-z_]+?)([0-9]+)?", word) for word in text.split("-")]
+    """The operator that str() wrote: a name, its first number glued on, others as -name and number, or -name=word."""
+    words = [re.fullmatch(r"([a-z_]+?)(?:([0-9]+)|=([a-z_]+))?", word) for word in text.split("-")]
     head, rest = words[0], words[1:]
-    if head is None or not all(word and word[2] for word in rest):
-        raise Refusal(f"operator {text!r} is not of the form name, name7 or name7-parameter3")
+    if head is None or head[3] or not all(word and (word[2] or word[3]) for word in rest):
+        raise Refusal(f"operator {text!r} is not of the form name, name7, name7-parameter3 or name-parameter=word")
     kind = operators[head[1]]
-    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    if head[2] and not known:
-        raise Refusal(f"operator {head[1]!r} takes no parameter, got {head[2]}")
-    given = [(known[0], int(head[2]))] if head[2] else []
-    given += [(word[1], int(word[2])) for word in rest if word]
+    known = {field.name: field.type for field in fields(kind)}  # type: ignore[arg-type]
+    if head[2] and "int" not in list(known.values())[:1]:
+        raise Refusal(
+            f"operator {head[1]!r} takes no {'number' if known else 'parameter'} after its name, got {head[2]}"
+        )
+    given: list[tuple[str, int | str]] = [(next(iter(known)), int(head[2]))] if head[2] else []
+    given += [(word[1], int(word[2]) if word[2] else word[3]) for word in rest if word]
     values = dict(given)
     if len(values) < len(given):
         raise Refusal(f"operator {text!r} gives a parameter twice; expected each once")
-    if unknown := sorted(set(values) - set(known)):
-        raise Refusal(f"operator {head[1]!r} has no parameter {unknown[0]!r}; known: {', '.join(known) or 'none'}")
+    for name, value in values.items():
+        if name not in known:
+            raise Refusal(f"operator {head[1]!r} has no parameter {name!r}; known: {', '.join(known) or 'none'}")
+        if type(value).__name__ != known[name]:
+            expected = f"{name}7" if known[name] == "int" else f"{name}=word"
+            raise Refusal(f"operator {text!r} gives {name} as {value!r}; expected -{expected}")
     try:
         return kind(**values)
     except TypeError:

@@ -9,15 +9,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vitbench.attention import Size
 from vitbench.backend import backends
 from vitbench.case import Case
 from vitbench.layer import Attend, Block, Core, layers
 from vitbench.operator import MLP_RATIO
 
+Result = Tensor | tuple[Tensor, ...]
+
 
 @dataclass(frozen=True)
 class Program:
-    """module: takes inputs. inputs: one tensor (B, N, D), or q, k, v of (B, G, H, N, d) in scope core."""
+    """module: takes inputs. inputs: as the operator says, or q, k, v of each of its attentions in scope core."""
 
     module: nn.Module
     inputs: tuple[Tensor, ...]
@@ -25,20 +28,21 @@ class Program:
 
     @property
     def leaves(self) -> list[Tensor]:
-        """What gradients are taken of in training: inputs, then parameters."""
-        return [*self.inputs, *self.module.parameters()]
+        """What gradients are taken of in training: inputs (but a model's image), then parameters."""
+        return [leaf for leaf in (*self.inputs, *self.module.parameters()) if leaf.requires_grad]
 
-    def call(self, gradient: Tensor | None = None) -> Any:
-        """Run once: the output in inference; output and gradients of the leaves in training.
+    def call(self, gradients: tuple[Tensor, ...] | None = None) -> Any:
+        """Run once: the result in inference; result and gradients of the leaves in training.
 
-        gradient: of the output; ones if None.
+        gradients: of the outputs; ones if None.
         """
         if not self.training:
             with torch.inference_mode():
                 return self.module(*self.inputs)
-        output = self.module(*self.inputs)
-        gradient = torch.ones_like(output) if gradient is None else gradient
-        return output, torch.autograd.grad(output, self.leaves, gradient)
+        result = self.module(*self.inputs)
+        outputs = outputs_of(result)
+        gradients = tuple(map(torch.ones_like, outputs)) if gradients is None else gradients
+        return result, torch.autograd.grad(outputs, self.leaves, gradients)
 
     def wrapped(self, backend: str) -> Program:
         """As that backend runs it: compiled, captured, or as it is."""
@@ -48,8 +52,13 @@ class Program:
         """What is timed: call, with all that can be made beforehand made."""
         if not self.training:
             return self.call
-        gradient = torch.ones_like(self.call()[0])
-        return lambda: self.call(gradient)
+        gradients = tuple(map(torch.ones_like, outputs_of(self.call()[0])))
+        return lambda: self.call(gradients)
+
+
+def outputs_of(result: Result) -> tuple[Tensor, ...]:
+    """What a module gave, one tensor or several, as a tuple."""
+    return result if isinstance(result, tuple) else (result,)
 
 
 def build(case: Case, *, device: str | None = None, seed: int = 0, attend: Attend | None = None) -> Program:
@@ -68,14 +77,15 @@ def build(case: Case, *, device: str | None = None, seed: int = 0, attend: Atten
         else torch.randn(size, generator=torch.Generator().manual_seed(seed + n)).to(device=device, dtype=dtype)
         for n, size in enumerate(_input_sizes(case))
     )
-    return Program(module, tuple(x.requires_grad_(training) for x in inputs), training)
+    differentiated = training and case.scope != "model"  # no one takes the gradient of an image
+    return Program(module, tuple(x.requires_grad_(differentiated) for x in inputs), training)
 
 
 def _module(case: Case, attend: Attend, seed: int | None) -> nn.Module:
     with torch.random.fork_rng(devices=[]), torch.device("meta" if seed is None else "cpu"):
         torch.manual_seed(seed or 0)
         layer = layers[case.operator.name](case.operator, case.shape, attend)
-        return {"core": Core, "layer": _same, "block": _block}[case.scope](layer)
+        return {"core": Core, "layer": _same, "block": _block, "model": _same}[case.scope](layer)
 
 
 def _same(layer: nn.Module) -> nn.Module:
@@ -86,10 +96,7 @@ def _block(layer: Any) -> nn.Module:
     return Block(layer, MLP_RATIO)
 
 
-def _input_sizes(case: Case) -> list[tuple[int, ...]]:
-    shape = case.shape
+def _input_sizes(case: Case) -> tuple[Size, ...]:
     if case.scope != "core":
-        return [(shape.batch, shape.tokens, shape.dim)]
-    groups = case.operator.groups(shape)
-    size: tuple[int, ...] = (shape.batch, groups.count, shape.heads, groups.tokens, shape.head_dim)
-    return [size] * 3
+        return case.operator.inputs(case.shape)
+    return tuple(size for attention in case.attentions for size in (attention.q, attention.k, attention.v))

@@ -19,14 +19,14 @@ T = TypeVar("T", bound=Named)
 
 
 class Registry(Generic[T]):
-    """Every plug-in of one kind. The package that holds them is imported on first use.
+    """Every plug-in of one kind. The packages that hold them are imported on first use.
 
-    kind: the word for one of them in messages. package: dotted name of the folder of plug-ins.
+    kind: the word for one of them in messages. packages: dotted names of the folders of plug-ins.
     """
 
-    def __init__(self, kind: str, package: str) -> None:
+    def __init__(self, kind: str, *packages: str) -> None:
         self.kind = kind
-        self.package = package
+        self.packages = packages
         self._items: dict[str, T] = {}
         self._loaded = False
 
@@ -51,7 +51,7 @@ class Registry(Generic[T]):
     def _load(self) -> None:
         if self._loaded:
             return
-        folder = importlib.import_module(self.package)
-        for module in pkgutil.iter_modules(folder.__path__):
-            importlib.import_module(f"{self.package}.{module.name}")
+        for package in self.packages:
+            for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+                importlib.import_module(f"{package}.{module.name}")
         self._loaded = True  # not before: a plug-in that fails to import must fail every time

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from vitbench.arithmetic import quotient
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -30,7 +32,7 @@ class Shape:
     @property
     def head_dim(self) -> Any:
         """d: features of one head."""
-        return self.dim // self.heads
+        return quotient(self.dim, self.heads)
 
     def unsupported(self) -> str | None:
         """Why no attention has this shape, in one sentence; None if it is sound."""

@@ -11,7 +11,7 @@ import torch
 
 from vitbench import compiler
 from vitbench.attribution import choices, kernels_of
-from vitbench.backend import backends
+from vitbench.backend import backends, refused
 from vitbench.case import Case
 from vitbench.check import TOLERANCE, Wrong, error
 from vitbench.counting import findings
@@ -60,7 +60,7 @@ def cost(case: Case) -> dict[str, Any]:
 
 
 def _fill(record: Record, case: Case, time_call: Time, probe: bool) -> None:
-    if reason := backends[case.backend].unsupported(case):
+    if reason := refused(case):
         raise Ended("unsupported", reason)
     if reason := too_large(case):
         raise Ended("out_of_memory", reason)

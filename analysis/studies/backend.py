@@ -8,6 +8,7 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 
 from analysis import text
+from analysis.load import Run
 from analysis.noise import quieter
 from analysis.study import WORK, Answer, Study, axes, of_sweep, studies, times
 from analysis.verdict import MARGIN, verdict
@@ -18,7 +19,8 @@ class Backend(Study):
     question = "Which backend wins at which shape, and by what interval?"
     place = 80
 
-    def answer(self, cases: pd.DataFrame) -> Answer | None:
+    def answer(self, run: Run) -> Answer | None:
+        cases = run.cases
         asked = of_sweep(cases, "backend")
         groups = [group for _, group in asked.groupby(list(WORK), sort=False) if group["seconds"].notna().sum() > 1]
         if not groups:

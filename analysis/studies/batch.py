@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis import text
+from analysis.load import Run
 from analysis.study import Answer, Row, Study, asked_by, bars, color_of, curves, mark_x, panels, studies
 
 NEAR = 0.95  # of the best throughput
@@ -15,8 +16,8 @@ class Batch(Study):
     question = "How far does a larger batch raise the throughput?"
     place = 70
 
-    def answer(self, cases: pd.DataFrame) -> Answer | None:
-        measured = asked_by(cases, "batch")
+    def answer(self, run: Run) -> Answer | None:
+        measured = asked_by(run.cases, "batch")
         found = [(row, curve) for row, curve in curves(measured, ["batch"]) if curve["batch"].nunique() > 1]
         if not found:
             return None

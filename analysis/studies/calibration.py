@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import text
+from analysis.load import Run
 from analysis.noise import Measure, apart, quieter, twins
 from analysis.study import Answer, Row, Study, axes, studies
 from vitbench.interval import SETTLED_PASSES, Interval
@@ -16,7 +17,8 @@ class Calibration(Study):
     question = "How far apart do two measurements of the same thing come?"
     place = 95
 
-    def answer(self, cases: pd.DataFrame) -> Answer | None:
+    def answer(self, run: Run) -> Answer | None:
+        cases = run.cases
         measure, floor = quieter(cases)
         found = [(one, other, interval) for one, other in twins(cases) if (interval := measure(one, other))[0] > 0]
         if not found:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis import text
+from analysis.load import Run
 from analysis.study import Answer, Row, Study, asked_by, color_of, curves, mark_x, panels, points, studies, times
 
 
@@ -13,8 +14,8 @@ class Heads(Study):
     question = "What do more heads cost, though the MACs stay the same?"
     place = 60
 
-    def answer(self, cases: pd.DataFrame) -> Answer | None:
-        measured = asked_by(cases, "heads")
+    def answer(self, run: Run) -> Answer | None:
+        measured = asked_by(run.cases, "heads")
         found = [(row, curve) for row, curve in curves(measured, ["heads"]) if curve["heads"].nunique() > 1]
         if not found:
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis import text
+from analysis.load import Run
 from analysis.study import Answer, Row, Study, axes, color_of, curves, log_y, mark_x, setting, studies
 from vitbench.case import ITEMSIZE
 
@@ -14,7 +15,8 @@ class Memory(Study):
     question = "How does peak memory compare with its closed form?"
     place = 30
 
-    def answer(self, cases: pd.DataFrame) -> Answer | None:
+    def answer(self, run: Run) -> Answer | None:
+        cases = run.cases
         known = cases[cases["peak_bytes"].notna() & cases["closed_peak_bytes"].notna()].copy()
         if known.empty:
             return None

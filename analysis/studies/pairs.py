@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import text
+from analysis.load import Run
 from analysis.study import (
     SIDES,
     WORK,
@@ -29,7 +30,8 @@ class Pairs(Study):
     question = "Which share do the pair terms (scores, mix) have, and where do they overtake the projections?"
     place = 20
 
-    def answer(self, cases: pd.DataFrame) -> Answer | None:
+    def answer(self, run: Run) -> Answer | None:
+        cases = run.cases
         cores = asked_by(cases, "resolution", scope="core", operator="global")
         layers = asked_by(cases, "resolution", scope="layer", operator="global")
         found = [(row, both) for row, curve in curves(layers, SIDES) if len(both := _with_core(curve, cores)) > 1]

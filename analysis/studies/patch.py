@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis import text
+from analysis.load import Run
 from analysis.study import (
     SIDES,
     Answer,
@@ -28,8 +29,8 @@ class Patch(Study):
     question = "What does halving the patch cost?"
     place = 40
 
-    def answer(self, cases: pd.DataFrame) -> Answer | None:
-        found = [(row, curve) for row, curve in curves(asked_by(cases, "patch", scope="layer"), SIDES)]
+    def answer(self, run: Run) -> Answer | None:
+        found = [(row, curve) for row, curve in curves(asked_by(run.cases, "patch", scope="layer"), SIDES)]
         steps = [step for row, curve in found for step in _halvings(row, curve)]
         if not steps:
             return None

@@ -7,6 +7,7 @@ import pandas as pd
 from scipy.stats import linregress
 
 from analysis import text
+from analysis.load import Run
 from analysis.study import (
     SIDES,
     Answer,
@@ -30,8 +31,8 @@ class Resolution(Study):
     question = "How does time grow with resolution for each backend, beside the MACs?"
     place = 10
 
-    def answer(self, cases: pd.DataFrame) -> Answer | None:
-        measured = asked_by(cases, "resolution", scope="layer")
+    def answer(self, run: Run) -> Answer | None:
+        measured = asked_by(run.cases, "resolution", scope="layer")
         found = [(row, curve) for row, curve in curves(measured, SIDES) if curve["tokens"].nunique() > 1]
         if not found:
             return None

@@ -9,11 +9,12 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from analysis import text
+from analysis.load import Run
 from analysis.study import Answer, Study, axes, color_of, studies
 from vitbench.operator import SCOPES
 
 ATTAINABLE = ["attainable_macs_per_second", "attainable_bytes_per_second"]
-MARKS = dict(zip(SCOPES, "o^s", strict=True))
+MARKS = dict(zip(SCOPES, "o^sD", strict=True))
 ROOF = "#444444"
 
 
@@ -22,7 +23,8 @@ class Roofline(Study):
     question = "How far is each case from what this machine attains?"
     place = 90
 
-    def answer(self, cases: pd.DataFrame) -> Answer | None:
+    def answer(self, run: Run) -> Answer | None:
+        cases = run.cases
         if not {*ATTAINABLE, "roofline_share"} <= set(cases.columns):
             return None
         known = cases[cases["roofline_share"].notna()].copy()  # no time, no share

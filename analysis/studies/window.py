@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import text
+from analysis.load import Run
 from analysis.study import (
     SIDES,
     WORK,
@@ -32,8 +33,8 @@ class Window(Study):
     question = "When do windows beat global attention, predicted and measured?"
     place = 50
 
-    def answer(self, cases: pd.DataFrame) -> Answer | None:
-        measured = asked_by(cases, "window", scope="layer")
+    def answer(self, run: Run) -> Answer | None:
+        measured = asked_by(run.cases, "window", scope="layer")
         whole = measured[measured["operator"] == "global"].sort_values("seconds")
         against = whole.groupby(SAME, as_index=False).first()[[*SAME, "by_pass", "macs", "backend"]]
         windows = list(curves(measured[measured["operator"] != "global"], SIDES))

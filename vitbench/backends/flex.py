@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from vitbench import compiler
@@ -10,7 +10,9 @@ from vitbench.backend import Backend, backends
 from vitbench.case import Case
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
+    from torch.nn.attention.flex_attention import BlockMask
 
 
 class Flex(Backend):
@@ -19,10 +21,26 @@ class Flex(Backend):
     kernel = "compiled"
     compiled = True
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor | None, mask: Tensor | None) -> Tensor:
+    def attend(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        *,
+        bias: Tensor | None = None,
+        mask: Tensor | None = None,
+        causal: bool = False,
+        scale: float | None = None,
+    ) -> Tensor:
         b, g = q.shape[:2]
-        score_mod = None if bias is None and mask is None else _score_mod(g, bias, mask)
-        out: Tensor = self._compiled(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1), score_mod=score_mod)
+        out: Tensor = self._compiled(
+            q.flatten(0, 1),
+            k.flatten(0, 1),
+            v.flatten(0, 1),
+            score_mod=None if bias is None and mask is None else _score_mod(g, bias, mask),
+            block_mask=_blocks(q.shape[-2], q.device) if causal else None,
+            scale=scale,
+        )
         return out.view(b, g, *out.shape[1:])
 
     @cached_property
@@ -35,19 +53,31 @@ class Flex(Backend):
     def unsupported(self, case: Case) -> str | None:
         if case.device == "cpu" and case.mode == "training":
             return "FlexAttention has no backward on the CPU"
-        if case.device == "cuda" and case.shape.head_dim < 16:
-            return f"FlexAttention on CUDA takes a head_dim of at least 16, not {case.shape.head_dim}"
+        least = min((width for one in case.attentions for width in (one.head_dim, one.values)), default=16)
+        if case.device == "cuda" and least < 16:
+            return f"FlexAttention on CUDA takes a head_dim of at least 16, not {least}"
         if case.device == "cpu" and case.dtype == "float64":
             return "FlexAttention on the CPU takes float32, bfloat16 and float16, not float64"
         return compiler.lacking(case.device)
+
+
+@cache
+def _blocks(tokens: int, device: torch.device) -> BlockMask:
+    """Which blocks of a causal score matrix hold any pair that may attend: the others are not computed."""
+    from torch.nn.attention.flex_attention import create_block_mask
+
+    def past(entry: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        return query >= key
+
+    return create_block_mask(past, None, None, tokens, tokens, device=str(device))
 
 
 def _score_mod(groups: int, bias: Tensor | None, mask: Tensor | None) -> Any:
     """bias, mask: broadcastable to (B, G, H, N, M); the kernel's batch index is image x groups + group."""
 
     def at(tensor: Tensor, entry: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        sizes = tensor.shape[:3]
-        return tensor[(entry // groups) % sizes[0], (entry % groups) % sizes[1], head % sizes[2], query, key]
+        images, parts, heads, queries, keys = tensor.shape
+        return tensor[(entry // groups) % images, (entry % groups) % parts, head % heads, query % queries, key % keys]
 
     def score_mod(score: Tensor, entry: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         if bias is not None:

@@ -17,10 +17,24 @@ class Naive(Backend):
     description = "matmul, softmax, matmul; the score matrix is held in memory"
     kernel = "products"
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor | None, mask: Tensor | None) -> Tensor:
-        attention = (q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1)
+    def attend(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        *,
+        bias: Tensor | None = None,
+        mask: Tensor | None = None,
+        causal: bool = False,
+        scale: float | None = None,
+    ) -> Tensor:
+        import torch
+
+        attention = (q * (q.shape[-1] ** -0.5 if scale is None else scale)) @ k.transpose(-2, -1)
         if bias is not None:
             attention = attention + bias
+        if causal:
+            mask = attention.new_ones(attention.shape[-2:], dtype=torch.bool).tril()
         if mask is not None:
             attention = attention.masked_fill(~mask, float("-inf"))
         attention = attention.softmax(dim=-1)
@@ -36,7 +50,8 @@ class Naive(Backend):
         """
         if case.device == "cpu" and case.itemsize == 2:
             return None
-        size = case.tensors()
+        if (size := case.tensors()) is None:
+            return None
         copy = size.features if size.strided else 0
         scaled = size.features + 2 * copy + size.scores
         softmax = 2 * size.scores + size.mask  # the mask is inverted in memory

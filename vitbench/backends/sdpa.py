@@ -28,28 +28,40 @@ class Sdpa(Backend):
     name = "sdpa"
     description = "scaled_dot_product_attention, torch's own choice of kernel"
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor | None, mask: Tensor | None) -> Tensor:
+    def attend(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        *,
+        bias: Tensor | None = None,
+        mask: Tensor | None = None,
+        causal: bool = False,
+        scale: float | None = None,
+    ) -> Tensor:
         b, g = q.shape[:2]
         merged = additive(bias, mask)
         if merged is not None:
             per_entry = merged.shape[0] > 1 or merged.shape[1] > 1
             merged = merged.expand(b, g, -1, -1, -1).flatten(0, 1) if per_entry else merged[0]
-        out = self._attend(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1), merged)
+        out = self._attend(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1), merged, causal, scale)
         return out.view(b, g, *out.shape[1:])
 
-    def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+    def _attend(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float | None
+    ) -> Tensor:
         """(B, H, N, d) and a mask broadcastable to (B, H, N, M)."""
         from torch.nn.functional import scaled_dot_product_attention
 
-        return scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale)
 
     def workspace(self, case: Case) -> Workspace | None:
         """On the CPU in float32 torch chooses flash; elsewhere which kernel it chooses is not known beforehand."""
-        if not _modelled(case):
-            return None
         size = case.tensors()
+        if size is None or not _modelled(case):
+            return None
         merging, expanded = _masks(case, size)
-        return Workspace(max(merging, expanded + _flash_bytes(case)), interleaved=True)
+        return Workspace(max(merging, expanded + _flash_bytes(case, size)), interleaved=True)
 
 
 class Fold(Sdpa):
@@ -58,22 +70,33 @@ class Fold(Sdpa):
     name = "sdpa.fold"
     description = "scaled_dot_product_attention with windows folded into heads, so masks are not expanded"
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, *, bias: Tensor | None, mask: Tensor | None) -> Tensor:
+    def attend(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        *,
+        bias: Tensor | None = None,
+        mask: Tensor | None = None,
+        causal: bool = False,
+        scale: float | None = None,
+    ) -> Tensor:
         g, h = q.shape[1:3]
         merged = additive(bias, mask)
         if merged is not None:
             merged = merged.expand(-1, g, h, -1, -1).flatten(1, 2)
-        out = self._attend(q.flatten(1, 2), k.flatten(1, 2), v.flatten(1, 2), merged)
+        out = self._attend(q.flatten(1, 2), k.flatten(1, 2), v.flatten(1, 2), merged, causal, scale)
         return out.view(-1, g, h, *out.shape[2:])
 
     def workspace(self, case: Case) -> Workspace | None:
-        if not _modelled(case):
+        size = case.tensors()
+        if size is None or not _modelled(case):
             return None
-        size, groups = case.tensors(), case.operator.groups(case.shape).count
+        groups = case.attentions[0].groups
         several = groups > 1 and case.shape.heads > 1  # else they merge without a copy
         merged = size.merged or (size.bias * groups if several else 0)
         copies = 3 * size.features if several and case.scope != "core" else 0
-        return Workspace(max(size.mask + merged, merged + copies + _flash_bytes(case)), interleaved=groups == 1)
+        return Workspace(max(size.mask + merged, merged + copies + _flash_bytes(case, size)), interleaved=groups == 1)
 
 
 class Kernel(Sdpa):
@@ -81,11 +104,13 @@ class Kernel(Sdpa):
 
     backend: str  # member of torch.nn.attention.SDPBackend
 
-    def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+    def _attend(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float | None
+    ) -> Tensor:
         from torch.nn.attention import SDPBackend, sdpa_kernel
 
         with sdpa_kernel(getattr(SDPBackend, self.backend)):
-            return super()._attend(q, k, v, mask)
+            return super()._attend(q, k, v, mask, causal, scale)
 
 
 class Math(Kernel):
@@ -95,9 +120,9 @@ class Math(Kernel):
 
     def workspace(self, case: Case) -> Workspace | None:
         """Scaled q and k, scores in and out of a softmax that also looks for fully masked rows (bools)."""
-        if not _modelled(case):
-            return None
         size = case.tensors()
+        if size is None or not _modelled(case):
+            return None
         merging, expanded = _masks(case, size)
         copy = size.features if size.strided else 0
         scaled = 2 * size.features + 2 * copy + size.scores
@@ -112,12 +137,14 @@ class Flash(Kernel):
     backend, kernel = "FLASH_ATTENTION", "flash"
 
     def unsupported(self, case: Case) -> str | None:
-        biased, masked = case.operator.has_bias, case.operator.masked(case.shape)
+        if any(attention.value_dim not in (None, attention.head_dim) for attention in case.attentions):
+            return "SDPA's flash kernel takes values as wide as the keys alone"
+        biased = any(attention.bias for attention in case.attentions)
         if case.device == "cpu":
             if biased and case.mode == "training":
                 return "SDPA's flash kernel on the CPU has no gradient of a bias"
             return None
-        if biased or masked:
+        if biased or any(attention.mask for attention in case.attentions):
             return "SDPA's flash kernel on CUDA takes no bias and no mask"
         return _half_only(case, "flash") or _head_dim(case, "flash", most=256)
 
@@ -141,7 +168,7 @@ class Cudnn(Kernel):
     def unsupported(self, case: Case) -> str | None:
         if case.device != "cuda":
             return f"SDPA's cuDNN kernel exists on CUDA alone, not on {case.device}"
-        if case.operator.has_bias and case.mode == "training":
+        if any(attention.bias for attention in case.attentions) and case.mode == "training":
             return "SDPA's cuDNN kernel has no gradient of a bias"
         return _half_only(case, "cuDNN") or _head_dim(case, "cuDNN", most=256, multiple=8)
 
@@ -161,14 +188,14 @@ def _masks(case: Case, size: Tensors) -> tuple[int, int]:
     return max(size.mask, size.scores) + size.merged, size.scores
 
 
-def _flash_bytes(case: Case) -> int:
+def _flash_bytes(case: Case, size: Tensors) -> int:
     """Result, log-sum-exp of each row, and the tiles of each thread of SDPA's flash kernel on the CPU, in float32.
 
     Block sizes as in aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
     """
     import torch
 
-    n, d, size = case.operator.groups(case.shape).tokens, case.shape.head_dim, case.tensors()
+    n, d = case.attentions[0].queries, case.shape.head_dim
     queries = min(n, 256 if n >= 768 else 64 if n >= 192 else 32)
     keys = min(n, 512)
     tiles = torch.get_num_threads() * 4 * (queries * keys + 2 * queries + queries * d)
@@ -182,11 +209,11 @@ def _half_only(case: Case, kernel: str) -> str | None:
 
 
 def _head_dim(case: Case, kernel: str, *, most: int | None = None, multiple: int = 1) -> str | None:
-    d = case.shape.head_dim
-    if most is not None and d > most:
-        return f"SDPA's {kernel} kernel on CUDA takes a head_dim of at most {most}, not {d}"
-    if d % multiple:
-        return f"SDPA's {kernel} kernel takes a head_dim that is a multiple of {multiple}, not {d}"
+    for d in sorted({width for attention in case.attentions for width in (attention.head_dim, attention.values)}):
+        if most is not None and d > most:
+            return f"SDPA's {kernel} kernel on CUDA takes a head_dim of at most {most}, not {d}"
+        if d % multiple:
+            return f"SDPA's {kernel} kernel takes a head_dim that is a multiple of {multiple}, not {d}"
     return None
 
 

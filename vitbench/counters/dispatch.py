@@ -83,8 +83,8 @@ class Dispatch(Counter):
 
     def differences(self, case: Case, count: Count) -> Mapping[str, int]:
         fused = [name for name in count.operators if "attention" in name and "backward" in name]
-        forward = case.operator.cost(case.shape, "core").macs
-        return {f"{name} computes the scores again: +N^2 D": int(forward["scores"]) for name in fused}
+        scores = sum(int(attention.cost().macs["scores"]) for attention in case.attentions)
+        return {f"{name} computes the scores again: +N^2 D": scores for name in fused}
 
 
 class _Seen(TorchDispatchMode):

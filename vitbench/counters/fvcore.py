@@ -1,6 +1,6 @@
 """Count with fvcore: a jit trace of the forward pass, formulas by operator; its "flops" are MACs.
 
-It has no formula for scaled_dot_product_attention, adds 5 per LayerNorm element, and sees no backward.
+It has no formula for scaled_dot_product_attention, adds norms and pooling, and sees no backward.
 """
 
 from __future__ import annotations
@@ -15,6 +15,17 @@ from vitbench.aten import has_no_products
 from vitbench.case import Case
 from vitbench.counter import Count, Counter, Uncountable, counters
 from vitbench.program import Program
+
+NO_PRODUCTS = {  # what fvcore counts beside products, by its own operator names
+    "layer_norm": "5 per element",
+    "batch_norm": "1 or 2 per element",
+    "group_norm": "5 per element",
+    "instance_norm": "4 or 5 per element",
+    "adaptive_avg_pool2d": "1 per input element",
+    "upsample_nearest2d": "1 per element",
+    "upsample_bilinear2d": "4 per element",
+    "grid_sampler": "4 per element",
+}
 
 
 class Fvcore(Counter):
@@ -43,11 +54,11 @@ class Fvcore(Counter):
         if case.mode == "training":
             found["fvcore traces the forward pass alone"] = forward.total_macs - case.cost().total_macs
         if "aten::scaled_dot_product_attention" in count.uncounted:
-            missed = forward.macs["scores"] + forward.macs["mix"]
+            missed = sum(attention.cost().total_macs for attention in case.attentions)
             found["fvcore has no handle for scaled_dot_product_attention: -2N^2 D"] = -missed
-        if "layer_norm" in count.operators:
-            norms = 2 * case.shape.batch * case.shape.tokens * case.shape.dim  # elements of a block's two LayerNorms
-            found["fvcore counts 5 per LayerNorm element as if they were MACs"] = 5 * norms
+        for name, macs in count.operators.items():
+            if macs and name in NO_PRODUCTS:
+                found[f"fvcore counts {NO_PRODUCTS[name]} of {name} as if they were MACs"] = macs
         return found
 
 

@@ -1,0 +1,54 @@
+"""Windows on paper: one side of a grid cut into windows, padded and shifted as in Swin's code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vitbench.arithmetic import Number, ceil_div, larger, smaller
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One side of the grid cut into windows. All in tokens.
+
+    A side not longer than the window is one window, unshifted, side by side: timm's rule. The authors' code has one
+    square window and drops both shifts where either side fits; on square grids the two are the same. Longer sides are
+    padded up to whole windows.
+    """
+
+    side: Number
+    window: Number
+    shift: Number
+
+    @property
+    def windows(self) -> Number:
+        return ceil_div(self.side, self.window)
+
+    @property
+    def padded(self) -> Number:
+        return self.windows * self.window
+
+    def allowed_pairs(self) -> Number:
+        """Pairs of real (not padding) positions that share a window and a region of the shift mask.
+
+        Windows lie at shift + k M; the last one holds the end of the side (window - shift positions) and,
+        wrapped round, its beginning (shift positions), which must not see each other. Padding sits at the end:
+        it empties the end's part of the last window first, then the window before it.
+        """
+        m, s = self.window, self.shift
+        padding = self.padded - self.side
+        tail = larger(m - s - padding, 0)
+        before = m - larger(padding - (m - s), 0)
+        wrapped = (self.windows - 2) * m * m + before * before + tail * tail + s * s
+        return smaller(s, 1) * wrapped + (1 - smaller(s, 1)) * self._unshifted_pairs()
+
+    def _unshifted_pairs(self) -> Number:
+        rest = self.window - (self.padded - self.side)
+        return (self.windows - 1) * self.window**2 + rest * rest
+
+
+def axis(side: Number, window: Number, shift: Number) -> Axis:
+    """Fit a window to a side: min(window, side), and no shift where one window covers the side."""
+    fitted = smaller(window, side)
+    several = smaller(ceil_div(side, fitted) - 1, 1)  # 1 where there are two windows or more, else 0
+    return Axis(side, fitted, shift * several)
