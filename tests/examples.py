@@ -24,6 +24,7 @@ SHAPES = (
     Shape(2, 8, 8, 32, 2),
 )
 NUMBERS = (3, 2, 1, 4, 6, 8)  # tried for a parameter that must be given, in turn
+SMALL = {"depth": 1, "classes": 16}  # of a model: one block takes a twelfth of the time
 OTHERS = (1, 2, 3, 4)  # tried for one that has a default, in turn
 
 
@@ -35,11 +36,12 @@ def example_operators(kinds: Iterator[type[Operator]] | None = None) -> list[Ope
 def _examples(kind: type[Operator]) -> list[Operator]:
     known = fields(kind)  # type: ignore[arg-type]
     needed = [field.name for field in known if field.default is MISSING]
-    settings = (dict(zip(needed, values, strict=True)) for values in product(NUMBERS, repeat=len(needed)))
+    shallow = {field.name: SMALL[field.name] for field in known if field.name in SMALL}
+    settings = (dict(zip(needed, values, strict=True)) | shallow for values in product(NUMBERS, repeat=len(needed)))
     plain = next(filter(possible, (kind(**setting) for setting in settings)))
     found = [plain]
     for field in known:
-        if field.default is MISSING:
+        if field.default is MISSING or field.name in shallow:
             continue
         values: tuple[Any, ...] = kind.choices.get(field.name, OTHERS)
         changed = [replace(plain, **{field.name: value}) for value in values if value != field.default]  # type: ignore[type-var]

@@ -12,7 +12,7 @@ NO_PRODUCTS = {
     "all", "amax", "any", "arange", "cat", "clone", "constant_pad_nd", "copy_", "device", "embedding",
     "embedding_dense_backward", "empty", "empty_like", "empty_strided", "fill_", "full_like", "index",
     "index_put_", "index_put", "_index_put_impl_", "index_select", "lift_fresh", "_local_scalar_dense",
-    "logsumexp", "max", "native_layer_norm", "native_layer_norm_backward", "new_empty_strided", "new_full",
+    "logsumexp", "max", "mean", "native_layer_norm", "native_layer_norm_backward", "new_empty_strided", "new_full",
     "new_ones", "new_zeros", "ones", "ones_like", "pad", "roll", "_safe_softmax", "scalar_tensor",
     "select_backward", "slice_backward", "_softmax", "softmax", "_softmax_backward_data", "sort", "stack", "sum",
     "_to_copy", "_unsafe_view", "zero_", "zeros", "zeros_like",

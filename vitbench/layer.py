@@ -90,15 +90,15 @@ class Core(nn.Module):
 class Block(nn.Module):
     """Pre-norm transformer block around a layer (Dosovitskiy 2021, equations 2 and 3; Liu 2021, equation 3).
 
-    others: what the layer takes beside x, as it is (a memory to attend to).
+    hidden: width of the MLP. others: what the layer takes beside x, as it is (a memory to attend to).
     """
 
-    def __init__(self, layer: Layer, mlp_ratio: int) -> None:
+    def __init__(self, layer: Layer, hidden: int, eps: float = 1e-5) -> None:
         super().__init__()
         dim = layer.shape.dim
-        self.norm1, self.norm2 = nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.norm1, self.norm2 = nn.LayerNorm(dim, eps), nn.LayerNorm(dim, eps)
         self.attention = layer
-        self.mlp = nn.Sequential(nn.Linear(dim, mlp_ratio * dim), nn.GELU(), nn.Linear(mlp_ratio * dim, dim))
+        self.mlp = nn.Sequential(nn.Linear(dim, hidden), nn.GELU(), nn.Linear(hidden, dim))
 
     def forward(self, x: Tensor, *others: Tensor) -> Tensor:
         x = x + self.attention(self.norm1(x), *others)

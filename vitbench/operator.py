@@ -12,6 +12,7 @@ from dataclasses import MISSING, fields, replace
 from math import prod
 from typing import Any, ClassVar
 
+from vitbench.arithmetic import Number
 from vitbench.attention import Attention, Size
 from vitbench.cost import Cost
 from vitbench.refusal import Refusal
@@ -82,7 +83,7 @@ class Operator(ABC):
             cost = replace(cost, moved_elements=sum(core.moved_elements for core in cores))
         else:
             cost = cost + self.around(shape)
-            cost = cost + _block(shape) if scope == "block" else cost
+            cost = cost + block(shape, MLP_RATIO * shape.dim) if scope == "block" else cost
             ends = sum(map(prod, (*self.inputs(shape), *self.outputs(shape))))
             cost = replace(cost, moved_elements=ends + cost.parameters)
         return cost.training() if mode == "training" else cost
@@ -152,13 +153,14 @@ def parse_operator(text: str) -> Operator:
         raise Refusal(f"operator {text!r} lacks a value; it takes: {', '.join(known)}") from None
 
 
-def _block(shape: Shape) -> Cost:
-    """A pre-norm block's rest: two LayerNorms, MLP of two products, GELU, two residuals."""
+def block(shape: Shape, hidden: Number) -> Cost:
+    """A pre-norm block's rest: two LayerNorms, MLP of two products, GELU, two residuals.
+
+    hidden: width of the MLP's hidden layer.
+    """
     tokens, dim = shape.batch * shape.tokens, shape.dim
-    hidden = MLP_RATIO * dim
     return Cost(
         macs={"mlp": 2 * tokens * dim * hidden},
-        # norms 2, biases of the MLP 1 + ratio, GELU ratio, residuals 2
-        elementwise=tokens * dim * (2 + 1 + 2 * MLP_RATIO + 2),
+        elementwise=tokens * (5 * dim + 2 * hidden),  # norms 2, residuals 2, bias; bias and GELU of the hidden layer
         parameters=2 * dim * hidden + hidden + dim + 4 * dim,
     )

@@ -93,7 +93,7 @@ def _same(layer: nn.Module) -> nn.Module:
 
 
 def _block(layer: Any) -> nn.Module:
-    return Block(layer, MLP_RATIO)
+    return Block(layer, MLP_RATIO * layer.shape.dim)
 
 
 def _input_sizes(case: Case) -> tuple[Size, ...]:

@@ -1,0 +1,90 @@
+"""The Swin transformer, version 1: windows, shifted in every other block, patches merged between four stages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from vitbench.arithmetic import ceil_div
+from vitbench.model import Model, Stage, Variant, linear, models, norm, patch_embedding
+from vitbench.operator import MLP_RATIO, Operator, block, operators, parse_operator
+from vitbench.shape import Shape
+
+PATCH = 4  # pixels a side
+
+
+@operators.add
+@dataclass(frozen=True)
+class Swin(Model):
+    """Swin transformer: four stages of window attention, shifted in every other block; patches merged between them.
+
+    window: M. depth: blocks of the third stage; the others have two. Grids are padded up to whole windows in attention
+    and to even sides where patches merge; a window is no longer than the grid's side, and unshifted then.
+    dim and heads are those of the first stage and double from stage to stage.
+    """
+
+    name = "swin"
+    paper = "Liu et al. 2021 (Swin Transformer), sections 3.1 and 3.3, figure 3"
+
+    window: int
+    depth: int = 6
+    classes: int = 1000
+
+    def pixels(self) -> int:
+        return PATCH
+
+    def unsupported(self, shape: Shape) -> str | None:
+        for name in ("depth", "classes"):
+            if getattr(self, name) < 1:
+                return f"{name} {getattr(self, name)} is less than 1"
+        return self.layers(1)[0].unsupported(shape)
+
+    def depths(self) -> tuple[int, int, int, int]:
+        """Blocks of each stage."""
+        return (2, 2, self.depth, 2)
+
+    def layers(self, count: int) -> list[Operator]:
+        """The attention of that many blocks, in turn as it is and shifted by half a window."""
+        return [parse_operator(f"window{self.window}-shift{n % 2 * (self.window // 2)}") for n in range(count)]
+
+    def shapes(self, shape: Shape) -> list[Shape]:
+        """Of the tokens in each stage."""
+        found = [shape]
+        for _ in self.depths()[1:]:
+            last = found[-1]
+            height, width = ceil_div(last.height, 2), ceil_div(last.width, 2)
+            found.append(replace(last, height=height, width=width, dim=2 * last.dim, heads=2 * last.heads))
+        return found
+
+    def stages(self, shape: Shape) -> Mapping[str, Stage]:
+        shapes = self.shapes(shape)
+        tokens, last = shape.batch * shape.tokens, shapes[-1]
+        embedding = patch_embedding(shape, PATCH) + norm(tokens * shape.dim, shape.dim)
+        found = {"patches": Stage((), embedding)}
+        for n, (here, depth) in enumerate(zip(shapes, self.depths(), strict=True)):
+            stage = self._merging(here) if n else Stage((), norm(0, 0))
+            for layer in self.layers(depth):
+                around = layer.around(here) + block(here, MLP_RATIO * here.dim)
+                stage = stage.then(Stage(layer.attentions(here), around))
+            found[f"stage{n + 1}"] = stage
+        pooled = norm(last.batch * last.tokens * last.dim + last.batch * last.dim, last.dim)  # and the mean of tokens
+        found["head"] = Stage((), pooled + linear("head", last.batch, last.dim, self.classes))
+        return found
+
+    def _merging(self, into: Shape) -> Stage:
+        """2 x 2 tokens of the stage before side by side, normed, and 4C -> 2C (section 3.1)."""
+        tokens, width = into.batch * into.tokens, 2 * into.dim
+        return Stage((), norm(tokens * width, width) + linear("merge", tokens, width, into.dim, bias=False))
+
+
+VARIANTS = {  # width, heads, blocks of the third stage: Liu 2021, section 3.3; heads of 32 features
+    "t": (96, 3, 6),
+    "s": (96, 3, 18),
+    "b": (128, 4, 18),
+    "l": (192, 6, 18),
+}
+for _size, (_dim, _heads, _depth) in VARIANTS.items():
+    _source = "Liu et al. 2021, section 3.3"
+    models.add(Variant(f"swin_{_size}", Swin(7, _depth), _dim, _heads, 0, 224, _source))
+    if _size in ("b", "l"):  # trained at 384 with windows of 12 (table 1)
+        models.add(Variant(f"swin_{_size}_384", Swin(12, _depth), _dim, _heads, 0, 384, "Liu et al. 2021, table 1"))

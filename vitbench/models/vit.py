@@ -1,0 +1,106 @@
+"""The vision transformer, DeiT's distillation token and register tokens: one table of variants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+
+from vitbench.arithmetic import Number
+from vitbench.cost import Cost
+from vitbench.model import Model, Stage, Variant, linear, models, norm, patch_embedding
+from vitbench.operator import MLP_RATIO, block, operators
+from vitbench.shape import Shape
+
+SPECIAL = {"cls": 1, "distilled": 2, "mean": 0}  # prefix tokens that a way of pooling needs; the rest are registers
+
+
+@operators.add
+@dataclass(frozen=True)
+class Vit(Model):
+    """Vision transformer: patches, depth pre-norm blocks of global attention, a linear head.
+
+    patch: pixels a side. hidden: width of the MLPs, 0 means 4 D. pool: what is classified: the CLS token, CLS and
+    distillation token each by a head of its own and averaged (Touvron 2021, section 4), or the mean of the grid's
+    tokens. positions: learned, one a token (Dosovitskiy 2021, appendix D.4), 2-D sine (Chen 2021, MoCo v3), or none.
+    Prefix tokens of the shape beyond those of pool are registers (Darcet 2024), which have no position.
+    """
+
+    name = "vit"
+    paper = "Dosovitskiy et al. 2021 (ViT), equations 1 to 4 and table 1; Touvron et al. 2021 (DeiT), section 4"
+    choices = {"pool": tuple(SPECIAL), "positions": ("learned", "sine", "none")}  # noqa: RUF012
+
+    patch: int
+    depth: int = 12
+    hidden: int = 0
+    classes: int = 1000
+    pool: str = "cls"
+    positions: str = "learned"
+
+    def pixels(self) -> int:
+        return self.patch
+
+    def width(self, shape: Shape) -> Number:
+        """Of the hidden layer of its MLPs."""
+        return self.hidden if self.hidden else MLP_RATIO * shape.dim
+
+    def unsupported(self, shape: Shape) -> str | None:
+        for name in ("patch", "depth", "classes"):
+            if getattr(self, name) < 1:
+                return f"{name} {getattr(self, name)} is less than 1"
+        if shape.prefix < SPECIAL[self.pool]:
+            return f"pool {self.pool} needs {SPECIAL[self.pool]} prefix tokens, got {shape.prefix}"
+        if self.positions == "sine" and shape.dim % 4:
+            return f"sine positions take a dim that is a multiple of 4, not {shape.dim}"
+        return None
+
+    def stages(self, shape: Shape) -> Mapping[str, Stage]:
+        layer, tokens = operators["global"](), shape.batch * shape.tokens
+        one = Stage(layer.attentions(shape), layer.around(shape) + block(shape, self.width(shape)))
+        blocks = one
+        for _ in range(self.depth - 1):
+            blocks = blocks.then(one)
+        return {
+            "patches": Stage((), patch_embedding(shape, self.patch) + self._tokens(shape)),
+            "blocks": blocks,
+            "head": Stage((), norm(tokens * shape.dim, shape.dim) + self._heads(shape)),
+        }
+
+    def _tokens(self, shape: Shape) -> Cost:
+        """Prefix tokens and positions."""
+        if self.positions == "none":
+            return Cost(parameters=shape.prefix * shape.dim)
+        placed = SPECIAL[self.pool] + shape.height * shape.width
+        table = placed * shape.dim if self.positions == "learned" else 0
+        return Cost(elementwise=shape.batch * placed * shape.dim, parameters=shape.prefix * shape.dim + table)
+
+    def _heads(self, shape: Shape) -> Cost:
+        head = linear("head", shape.batch, shape.dim, self.classes)
+        if self.pool == "distilled":
+            return head + head + Cost(elementwise=2 * shape.batch * self.classes)  # sum, halved
+        return head + Cost(elementwise=shape.batch * shape.dim) if self.pool == "mean" else head
+
+
+# Width, depth, heads, hidden: Dosovitskiy 2021, table 1; Ti and S: Touvron 2021, table 1; g: Zhai 2022, table 2.
+SIZES = {
+    "ti": (192, 12, 3, 768),
+    "s": (384, 12, 6, 1536),
+    "b": (768, 12, 12, 3072),
+    "l": (1024, 24, 16, 4096),
+    "h": (1280, 32, 16, 5120),
+    "g": (1408, 40, 16, 6144),
+}
+PATCHES = (32, 16, 14, 8)
+
+
+def _variants() -> Iterator[Variant]:
+    for (size, (dim, depth, heads, hidden)), patch in product(SIZES.items(), PATCHES):
+        model = Vit(patch, depth, 0 if hidden == MLP_RATIO * dim else hidden)
+        yield Variant(f"vit_{size}{patch}", model, dim, heads, 1, 224, "Dosovitskiy et al. 2021, table 1")
+        if size in ("ti", "s", "b") and patch == 16:
+            source = "Touvron et al. 2021 (DeiT), table 1"
+            yield Variant(f"deit_{size}16_distilled", replace(model, pool="distilled"), dim, heads, 2, 224, source)
+
+
+for _variant in _variants():
+    models.add(_variant)
