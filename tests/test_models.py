@@ -20,14 +20,14 @@ from vitbench.shape import Shape
 
 TOLERANCE = {"rtol": 0, "atol": 1e-5}
 PUBLISHED = {  # model, image: parameters, 10^9 MACs; torchvision 0.29.1's weights metadata
-    ("vit_b16", 224): (86_567_656, 17.564),
-    ("vit_b16", 384): (86_859_496, 55.484),
-    ("vit_b32", 224): (88_224_232, 4.409),
-    ("vit_l16", 224): (304_326_632, 61.555),
-    ("vit_l16", 512): (305_174_504, 361.986),
-    ("vit_l32", 224): (306_535_400, 15.378),
-    ("vit_h14", 224): (632_045_800, 167.295),
-    ("vit_h14", 518): (633_470_440, 1016.717),
+    ("vit_b_16", 224): (86_567_656, 17.564),
+    ("vit_b_16", 384): (86_859_496, 55.484),
+    ("vit_b_32", 224): (88_224_232, 4.409),
+    ("vit_l_16", 224): (304_326_632, 61.555),
+    ("vit_l_16", 512): (305_174_504, 361.986),
+    ("vit_l_32", 224): (306_535_400, 15.378),
+    ("vit_h_14", 224): (632_045_800, 167.295),
+    ("vit_h_14", 518): (633_470_440, 1016.717),
     ("swin_t", 224): (28_288_354, 4.491),
     ("swin_s", 224): (49_606_258, 8.741),
     ("swin_b", 224): (87_768_224, 15.431),
@@ -59,19 +59,19 @@ def test_swins_have_the_published_figures(name: str) -> None:
 
 
 def test_macs_of_vit_b16_and_swin_t_are_exact() -> None:
-    vit, swin = models["vit_b16"], models["swin_t"]
+    vit, swin = models["vit_b_16"], models["swin_t"]
     assert vit.model.cost(vit.shape(), "model").total_macs == 17_563_828_224
     assert swin.model.cost(swin.shape(), "model").total_macs == 4_490_566_656
 
 
 def test_training_vit_b16_takes_no_gradient_of_the_image() -> None:
-    vit = models["vit_b16"]
+    vit = models["vit_b_16"]
     both, forward = (vit.model.cost(vit.shape(), "model", mode).total_macs for mode in ("training", "inference"))
     assert both - forward == 2 * forward - 196 * 768 * 3 * 16**2  # the backward pass
 
 
 def test_parameters_of_vit_b16_are_its_parts() -> None:
-    vit = models["vit_b16"]
+    vit = models["vit_b_16"]
     stages = {name: stage.cost().parameters for name, stage in vit.model.stages(vit.shape()).items()}
     assert stages == {
         "patches": 590_592 + 151_296 + 768,
@@ -84,7 +84,7 @@ def test_the_macs_of_vit_are_its_formula() -> None:
     n, d, p = sympy.symbols("n d p", integer=True, positive=True)  # n grid tokens and CLS
     blocks = 12 * (4 * (n + 1) * d**2 + 2 * (n + 1) ** 2 * d + 8 * (n + 1) * d**2)
     expected = 3 * p**2 * n * d + blocks + 1000 * d
-    vit = replace(models["vit_b16"].model, patch=p)
+    vit = replace(models["vit_b_16"].model, patch=p)
     assert sympy.expand(vit.cost(Shape(1, 1, n, d, 12, 1), "model").total_macs - expected) == 0
 
 
@@ -130,12 +130,12 @@ def ours(name: str, image: int, backend: str = "sdpa") -> Program:
 
 
 SAME = {
-    "vit_b16, timm": ("vit_b16", 224, lambda: timms("vit_base_patch16_224")),
-    "vit_b16 at 256, timm": ("vit_b16", 256, lambda: timms("vit_base_patch16_224", img_size=256)),
-    "vit_b16, torchvision": ("vit_b16", 224, lambda: torchvisions("vit_b_16")),
-    "vit_b16 at 256, torchvision": ("vit_b16", 256, lambda: torchvisions("vit_b_16", image_size=256)),
-    "deit, timm": ("deit_b16_distilled", 224, lambda: timms("deit_base_distilled_patch16_224")),
-    "deit at 160, timm": ("deit_b16_distilled", 160, lambda: timms("deit_base_distilled_patch16_224", img_size=160)),
+    "vit_b_16, timm": ("vit_b_16", 224, lambda: timms("vit_base_patch16_224")),
+    "vit_b_16 at 256, timm": ("vit_b_16", 256, lambda: timms("vit_base_patch16_224", img_size=256)),
+    "vit_b_16, torchvision": ("vit_b_16", 224, lambda: torchvisions("vit_b_16")),
+    "vit_b_16 at 256, torchvision": ("vit_b_16", 256, lambda: torchvisions("vit_b_16", image_size=256)),
+    "deit, timm": ("deit_b_16_distilled", 224, lambda: timms("deit_base_distilled_patch16_224")),
+    "deit at 160, timm": ("deit_b_16_distilled", 160, lambda: timms("deit_base_distilled_patch16_224", img_size=160)),
     "swin_t, timm": ("swin_t", 224, lambda: timms("swin_tiny_patch4_window7_224")),
     "swin_t at 448, timm": ("swin_t", 448, lambda: timms("swin_tiny_patch4_window7_224", img_size=448)),
     "swin_t, torchvision": ("swin_t", 224, lambda: torchvisions("swin_t")),
@@ -159,7 +159,7 @@ def test_with_the_same_weights_the_logits_are_the_same(what: str) -> None:
 def test_weights_of_one_resolution_load_at_another_as_in_timm() -> None:
     """timm resizes positions itself where dynamic_img_size is set."""
     theirs = scrambled(timms("vit_base_patch16_224", dynamic_img_size=True))
-    program = ours("vit_b16", 288)
+    program = ours("vit_b_16", 288)
     program.module.load(theirs.state_dict())
     with torch.inference_mode():
         torch.testing.assert_close(program.call(), theirs(*program.inputs), **TOLERANCE)
@@ -179,7 +179,7 @@ def test_resizing_positions_keeps_the_rows_of_special_tokens_and_their_mean() ->
 @pytest.mark.parametrize("pool", ["cls", "distilled", "mean"])
 @pytest.mark.parametrize("positions", ["learned", "sine", "none"])
 def test_without_positions_alone_a_shuffled_image_gives_the_same_logits(pool: str, positions: str) -> None:
-    model = replace(models["vit_ti16"].model, patch=4, depth=2, classes=7, pool=pool, positions=positions)
+    model = replace(models["vit_ti_16"].model, patch=4, depth=2, classes=7, pool=pool, positions=positions)
     program = build(Case(model, Shape(2, 3, 3, 64, 4, 3), "naive", "float64", scope="model"))
     images, weights = program.inputs[0], program.module
     patches = images.unflatten(2, (3, 4)).unflatten(4, (3, 4)).transpose(3, 4).flatten(2, 3)

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from vitbench.case import Case
+from vitbench.models.swin import Swin
+from vitbench.models.vit import Vit
 from vitbench.refusal import Refusal
+from vitbench.shape import Shape
 from vitbench.sweep import FOLDER, PROFILES, load_sweeps, select
 
 SOUND = """
@@ -91,7 +95,10 @@ MALFORMED = {
     "a number for text": (replaced('scope = "core"', "scope = 3"), ["scope = 3", "text in quotes"]),
     "an axis within an axis": (replaced("[224, 448]", "[[224], 448]"), ["image = [224]", "whole numbers"]),
     "an unknown profile": (replaced('"quick"', '"quack"'), ["'quack'", "smoke, quick, full"]),
-    "an unknown operator": (replaced('"global"', '"globe"'), ["unknown operator 'globe'", "known: global, window"]),
+    "an unknown operator": (
+        replaced('"global"', '"globe"'),
+        ["operator 'globe'", "known: ", "global, ", "window"],
+    ),
     "an unknown parameter": (replaced("shift3", "stride3"), ["'stride'", "shift"]),
     "an unknown backend": (replaced('"naive"', '"native"'), ["unknown backend 'native'", "naive"]),
     "an unknown dtype": (replaced("dim = 96", 'dim = 96\ndtype = "float8"'), ["unknown dtype 'float8'", "float16"]),
@@ -144,3 +151,38 @@ def test_each_sweep_of_ours_asks_a_question_and_has_cases(path: Path) -> None:
     assert sweep.question.endswith("?")
     for device in ("cpu", "cuda"):
         assert any(sweep.cases(profile, device) for profile in PROFILES)
+
+
+MODEL = """
+question = "Which model?"
+
+[[grid]]
+profiles = ["quick"]
+model = ["vit_b_16", "swin_t"]
+backend = "sdpa"
+image = [224, 448]
+batch = 2
+"""
+
+
+def test_models_by_name_are_whole_models_of_their_variant(tmp_path: Path) -> None:
+    cases = load_sweeps(write(tmp_path, MODEL))["growth"].cases("quick", "cpu")
+    assert [case.scope for case in cases] == ["model"] * 4
+    assert cases[0] == Case(Vit(16), Shape(2, 14, 14, 768, 12, 1), "sdpa", scope="model")
+    assert cases[3] == Case(Swin(7), Shape(2, 112, 112, 96, 3), "sdpa", scope="model")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"swin_t"', '"swin_x"', "unknown model 'swin_x'; known: "),
+        ("image = [224, 448]", "image = 225", "image 225 is not divisible by patch 16"),
+        ("image = [224, 448]\n", "", "image is missing"),
+        ("batch = 2", "batch = 2\ndim = 96", "dim is too much beside model"),
+        ("batch = 2", 'batch = 2\nscope = "layer"', "scope is too much beside model"),
+        ("batch = 2", "batch = 2\npatch = 4", "patch is too much beside model"),
+    ],
+)
+def test_what_a_model_cannot_have_is_refused(tmp_path: Path, old: str, new: str, said: str) -> None:
+    with pytest.raises(Refusal, match=re.escape(said)):
+        load_sweeps(write(tmp_path, MODEL.replace(old, new)))

@@ -36,6 +36,16 @@ def _doctor(options: argparse.Namespace) -> int:
     return 0
 
 
+def _list(options: argparse.Namespace) -> int:
+    from vitbench.listing import KINDS, page
+
+    if options.kind not in KINDS:
+        raise Refusal(f"unknown kind {options.kind!r}; known: {', '.join(KINDS)}")
+    entries = KINDS[options.kind]()
+    print(json.dumps(entries, indent=1) if options.json else page(entries))
+    return 0
+
+
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="vitbench", description="What attention in vision transformers costs.")
     commands = parser.add_subparsers(required=True, metavar="command")
@@ -43,4 +53,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     doctor.add_argument("--device", help="cpu or cuda (default: cuda if torch sees one)")
     doctor.add_argument("--json", action="store_true", help="the findings as JSON, in bytes, hertz and other SI units")
     doctor.set_defaults(command=_doctor)
+    list_ = commands.add_parser("list", help="what there is: operators, models, backends, counters, metrics, sweeps")
+    list_.add_argument("kind", help="which of these")
+    list_.add_argument("--json", action="store_true", help="with parameters and scopes")
+    list_.set_defaults(command=_list)
     return parser.parse_args(arguments)

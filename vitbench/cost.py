@@ -50,6 +50,17 @@ class Cost:
             parameters=self.parameters + other.parameters,
         )
 
+    def times(self, count: Number) -> Cost:
+        """That many, one after the other. moved_elements must be set anew."""
+        return Cost(
+            macs={term: count * macs for term, macs in self.macs.items()},
+            constant={term: count * macs for term, macs in self.constant.items()},
+            score_elements=count * self.score_elements,
+            useful_score_elements=count * self.useful_score_elements,
+            elementwise=count * self.elementwise,
+            parameters=count * self.parameters,
+        )
+
     def training(self) -> Cost:
         """Forward and backward, with gradients of every input (but an image) and parameter, saved activations reused.
 

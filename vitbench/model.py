@@ -26,6 +26,10 @@ class Stage(NamedTuple):
     def cost(self) -> Cost:
         return sum((attention.cost() for attention in self.attentions), self.around)
 
+    def times(self, count: int) -> Stage:
+        """One after the other, that many."""
+        return Stage(self.attentions * count, self.around.times(count))
+
     def then(self, other: Stage) -> Stage:
         return Stage(self.attentions + other.attentions, self.around + other.around)
 

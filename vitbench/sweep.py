@@ -15,6 +15,13 @@
     image = [224, 384]          # pixels a side, with patch; or height and width in tokens
     patch = 16
 
+    [[grid]]
+    profiles = ["quick"]
+    model = ["vit_b_16", "swin_t"]  # instead of operator, dim, heads, prefix and patch; scope is model then
+    backend = "sdpa"
+    image = 224
+    batch = 1
+
 Every key of a grid but profiles and devices is one value or a list of values; the grid is their product.
 """
 
@@ -29,6 +36,7 @@ from typing import Any
 
 from vitbench.backend import backends
 from vitbench.case import DEVICES, Case
+from vitbench.model import models
 from vitbench.operator import parse_operator
 from vitbench.refusal import Refusal
 from vitbench.shape import Shape, grid_of
@@ -37,8 +45,9 @@ PROFILES = ("smoke", "quick", "full")
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks" / "sweeps"
 
 _FILTERS = ("profiles", "devices")
-_TEXTS = ("operator", "backend", "dtype", "scope", "mode")
+_TEXTS = ("operator", "model", "backend", "dtype", "scope", "mode")
 _NUMBERS = ("image", "patch", "height", "width", "batch", "dim", "heads", "prefix", "copy")
+_OF_A_MODEL = ("operator", "dim", "heads", "prefix", "patch", "height", "width", "scope")
 _DEFAULTS = {"prefix": 0, "copy": 0, "dtype": "float32", "scope": "layer", "mode": "inference"}
 
 
@@ -95,15 +104,19 @@ def select(names: list[str], profile: str, device: str, folder: Path = FOLDER) -
 
 
 def _case(point: Mapping[str, Any], device: str) -> Case:
+    backends[point["backend"]]  # an unknown name is refused here
+    rest = {key: point[key] for key in ("backend", "dtype", "mode", "copy")}
+    if "model" in point:
+        variant = models[point["model"]]
+        shape = variant.shape(point["image"], point["batch"])
+        return Case(variant.model, shape, device=device, scope="model", **rest)
     if "image" in point:
         side = grid_of(point["image"], point["patch"])
         height, width = side, side
     else:
         height, width = point["height"], point["width"]
     shape = Shape(point["batch"], height, width, point["dim"], point["heads"], point["prefix"])
-    backends[point["backend"]]  # an unknown name is refused here
-    rest = {key: point[key] for key in ("backend", "dtype", "scope", "mode", "copy")}
-    return Case(parse_operator(point["operator"]), shape, device=device, **rest)
+    return Case(parse_operator(point["operator"]), shape, device=device, scope=point["scope"], **rest)
 
 
 def _read(path: Path) -> Sweep:
@@ -127,7 +140,12 @@ def _axes(path: Path, grid: Mapping[str, Any]) -> dict[str, list[Any]]:
     known = (*_FILTERS, *_TEXTS, *_NUMBERS)
     if unknown := sorted(set(grid) - set(known)):
         raise Refusal(f"{path.name}: unknown key {unknown[0]!r}; known: {', '.join(known)}")
-    given = {**_DEFAULTS, "devices": list(DEVICES), **grid}
+    taken = _OF_A_MODEL if "model" in grid else ()
+    for key in taken:
+        if key in grid:
+            raise Refusal(f"{path.name}: {key} is too much beside model, which gives it")
+    defaults = {key: value for key, value in _DEFAULTS.items() if key not in taken}
+    given = {**defaults, "devices": list(DEVICES), **grid}
     axes = {key: value if isinstance(value, list) else [value] for key, value in given.items()}
     for key, values in axes.items():
         kind = int if key in _NUMBERS else str
@@ -138,7 +156,8 @@ def _axes(path: Path, grid: Mapping[str, Any]) -> dict[str, list[Any]]:
                 expected = "whole numbers" if kind is int else "text in quotes"
                 raise Refusal(f"{path.name}: {key} = {value!r}; expected {expected}")
     sides = {"image", "patch"} if "image" in axes else {"height", "width"}
-    for key in ("profiles", "operator", "backend", "batch", "dim", "heads", *sorted(sides)):
+    sides, needed = ({"image"}, ("model",)) if taken else (sides, ("operator", "dim", "heads"))
+    for key in ("profiles", "backend", "batch", *needed, *sorted(sides)):
         if key not in axes:
             raise Refusal(f"{path.name}: {key} is missing in a [[grid]]")
     if extra := sorted({"image", "patch", "height", "width"} & set(axes) - sides):

@@ -57,12 +57,9 @@ class Vit(Model):
     def stages(self, shape: Shape) -> Mapping[str, Stage]:
         layer, tokens = operators["global"](), shape.batch * shape.tokens
         one = Stage(layer.attentions(shape), layer.around(shape) + block(shape, self.width(shape)))
-        blocks = one
-        for _ in range(self.depth - 1):
-            blocks = blocks.then(one)
         return {
             "patches": Stage((), patch_embedding(shape, self.patch) + self._tokens(shape)),
-            "blocks": blocks,
+            "blocks": one.times(self.depth),
             "head": Stage((), norm(tokens * shape.dim, shape.dim) + self._heads(shape)),
         }
 
@@ -96,10 +93,10 @@ PATCHES = (32, 16, 14, 8)
 def _variants() -> Iterator[Variant]:
     for (size, (dim, depth, heads, hidden)), patch in product(SIZES.items(), PATCHES):
         model = Vit(patch, depth, 0 if hidden == MLP_RATIO * dim else hidden)
-        yield Variant(f"vit_{size}{patch}", model, dim, heads, 1, 224, "Dosovitskiy et al. 2021, table 1")
+        yield Variant(f"vit_{size}_{patch}", model, dim, heads, 1, 224, "Dosovitskiy et al. 2021, table 1")
         if size in ("ti", "s", "b") and patch == 16:
             source = "Touvron et al. 2021 (DeiT), table 1"
-            yield Variant(f"deit_{size}16_distilled", replace(model, pool="distilled"), dim, heads, 2, 224, source)
+            yield Variant(f"deit_{size}_16_distilled", replace(model, pool="distilled"), dim, heads, 2, 224, source)
 
 
 for _variant in _variants():
