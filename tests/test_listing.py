@@ -38,7 +38,7 @@ def test_operators_are_shown_as_sweeps_write_them() -> None:
     assert entries["window"]["written"] == "window<window>[-shift0]"
     assert entries["window"]["parameters"] == {"window": None, "shift": 0}
     assert entries["global"]["scopes"] == ["core", "layer", "block"]
-        assert {kind.name for kind in operators} - set(entries) == {k.name for k in operators if k.scopes == ("model",)}
+    assert {kind.name for kind in operators} - set(entries) == {k.name for k in operators if k.scopes == ("model",)}
 
 
 def test_an_unknown_kind_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -65,7 +65,7 @@ def _backends() -> list[Entry]:
 
 
 def _counters() -> list[Entry]:
-        lines = {counter.name: first_line(type(counter), inspect.getmodule(counter)) for counter in counters}
+    lines = {counter.name: first_line(type(counter), inspect.getmodule(counter)) for counter in counters}
     return [{"name": name, "line": line} for name, line in lines.items()]
 
 
