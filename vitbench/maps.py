@@ -1,9 +1,9 @@
 """What attention looks at: weights of every head, the CLS row over the grid, attention rollout.
 
-A map shows how values were mixed in one layer, NOT why a class was chosen: weights are not attribution. A large weight
-on a value that is small, or that later layers discard, does nothing; from the second layer on a token already holds what
-it took from others, so its place in the grid is no longer what it stands for; and a mean over heads hides that heads
-look at unlike things.
+A map shows how values were mixed in one layer, NOT why a class was chosen: weights are not attribution. A large
+weight on a value that is small, or that later layers discard, does nothing; from the second layer on a token already
+holds what it took from others, so its place in the grid is no longer what it stands for; and a mean over heads hides
+that heads look at unlike things.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def cls_map(weights: Tensor, shape: Shape) -> Tensor:
     _whole(weights, shape)
     if not shape.prefix:
         raise Refusal("the shape has no prefix token, so no CLS row; expected at least 1")
-    return weights[:, 0, :, 0, shape.prefix :].unflatten(-1, (shape.height, shape.width))
+    row: Tensor = weights[:, 0, :, 0, shape.prefix :]
+    return row.unflatten(-1, (shape.height, shape.width))  # type: ignore[no-any-return]
 
 
 def rollout(layers: Sequence[Tensor], shape: Shape) -> Tensor:

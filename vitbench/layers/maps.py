@@ -23,4 +23,5 @@ class AttentionWithMaps(SelfAttention):
 
     def weights(self, q: Tensor, k: Tensor) -> Tensor:
         """(B, 1, H, N, N)."""
-        return ((q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1)).softmax(-1)
+        scores: Tensor = (q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1)
+        return scores.softmax(-1)
