@@ -9,9 +9,11 @@ from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from analysis import text
 from analysis.load import Run
 from vitbench.interval import ratio
 from vitbench.registry import Registry
@@ -77,6 +79,22 @@ def setting(row: Row) -> str:
 def times(above: Row, below: Row) -> tuple[float, float, float]:
     """Seconds of above over seconds of below with its interval, pass by pass."""
     return ratio(above["by_pass"], below["by_pass"])
+
+
+def against(cases: pd.DataFrame, others: pd.DataFrame, same: Sequence[str], also: Sequence[str] = ()) -> pd.DataFrame:
+    """Each case beside the one of others that is the same in those columns; what has none is left out.
+
+    ratio, ratio_low, ratio_high: its seconds over the other's, pass by pass. also: columns of the other to be kept,
+    with the ending _other.
+    """
+    both = cases.merge(others[[*same, "by_pass", *also]], on=list(same), suffixes=("", "_other"))
+    ratios = [ratio(row["by_pass"], row["by_pass_other"]) for _, row in both.iterrows()]
+    return both.join(pd.DataFrame(ratios, columns=["ratio", "ratio_low", "ratio_high"], dtype=float))
+
+
+def told(row: Row) -> str:
+    """The ratio that `against` gave, in words."""
+    return text.ratio(row["ratio"], row["ratio_low"], row["ratio_high"])
 
 
 def curves(cases: pd.DataFrame, along: Sequence[str]) -> Iterator[tuple[Row, pd.DataFrame]]:
@@ -152,9 +170,19 @@ def mark_x(panel: Axes, values: Column) -> None:
     panel.xaxis.minorticks_off()
 
 
+def log_x(panel: Axes) -> None:
+    """A logarithmic x axis marked at 1, 2 and 5 times powers of ten, in plain numbers."""
+    panel.set_xscale("log")
+    _mark(panel.xaxis)
+
+
 def log_y(panel: Axes) -> None:
-    """A logarithmic y axis marked at 1, 2 and 5 times powers of ten, in plain numbers."""
+    """The same of the y axis."""
     panel.set_yscale("log")
-    panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    panel.yaxis.set_minor_formatter(NullFormatter())
+    _mark(panel.yaxis)
+
+
+def _mark(axis: Axis) -> None:
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
