@@ -22,7 +22,7 @@ from vitbench.refusal import Refusal
 COLUMNS = {
     "id": "the case; equal cases have equal ids in every run",
     "sweeps": "the sweeps that asked for it",
-    "operator": "the mathematics: global, or window with its size and shift",
+    "operator": "the mathematics, with its parameters: global, window7-shift3 ...",
     "backend": "what executes the attention",
     "batch": "images",
     "height": "tokens along the grid's first side",
@@ -33,7 +33,7 @@ COLUMNS = {
     "heads": "H",
     "dtype": "of inputs and weights",
     "device": "cpu or cuda",
-    "scope": "core (q, k, v given), layer (with projections) or block (with norms and MLP)",
+    "scope": "core (q, k, v given), layer (with projections), block (with norms and MLP) or a whole model",
     "mode": "inference, or training (forward and backward)",
     "copy": "0, or the number of a further measurement of the same thing",
     "load": "processes that wanted a core when it started, the largest of the passes; its own threads count",

@@ -64,12 +64,14 @@ class Flex(Backend):
 @cache
 def _blocks(tokens: int, device: torch.device) -> BlockMask:
     """Which blocks of a causal score matrix hold any pair that may attend: the others are not computed."""
+    import torch
     from torch.nn.attention.flex_attention import create_block_mask
 
     def past(entry: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         return query >= key
 
-    return create_block_mask(past, None, None, tokens, tokens, device=str(device))
+    with torch.inference_mode(False):  # they are kept, and training cannot save what inference made
+        return create_block_mask(past, None, None, tokens, tokens, device=str(device))
 
 
 def _score_mod(groups: int, bias: Tensor | None, mask: Tensor | None) -> Any:
