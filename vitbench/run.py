@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ from vitbench.plan import Plan
 from vitbench.process import BudgetSpentError, end, how, last_line, start, watch
 from vitbench.record import Record, append_line
 from vitbench.refusal import Refusal
+from vitbench.shape import Shape
 from vitbench.worker import RESTART, TAKES, UNWRITABLE
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,13 +90,13 @@ def _passes(run: Run) -> None:
 
 
 def shuffled(cases: list[Case], seed: int) -> list[Case]:
-    """In random order, but cases that differ in backend, scope or copy alone next to one another, in random order too.
+    """In random order, but cases of the same shape, dtype and mode next to one another, in random order too.
 
     They will be compared, and what changes from minute to minute is then the same for them.
     """
-    draw, groups = random.Random(seed), dict[Case, list[Case]]()
+    draw, groups = random.Random(seed), dict[tuple[Shape, str, str], list[Case]]()
     for case in cases:
-        groups.setdefault(replace(case, backend="", scope="core", copy=0), []).append(case)
+        groups.setdefault((case.shape, case.dtype, case.mode), []).append(case)
     order = list(groups.values())
     draw.shuffle(order)
     for group in order:

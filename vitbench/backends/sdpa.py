@@ -157,7 +157,9 @@ class Efficient(Kernel):
     def unsupported(self, case: Case) -> str | None:
         if case.device != "cuda":
             return f"SDPA's efficient kernel exists on CUDA alone, not on {case.device}"
-        return None
+        if case.dtype == "float64":
+            return "SDPA's efficient kernel takes float32, bfloat16 and float16, not float64"
+        return _head_dim(case, "efficient", multiple=16 // case.itemsize)  # whole reads of 16 bytes
 
 
 class Cudnn(Kernel):
