@@ -1,0 +1,43 @@
+"""The program of PVT's spatial-reduction attention."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from vitbench.layer import Attend, Layer, layers
+from vitbench.operators.pooled_kv import PooledKV
+from vitbench.shape import Shape
+
+
+@layers.add
+class PooledKVAttention(Layer):
+    """q of every token; k and v of the reduced grid (Wang 2021, equations 1 to 3).
+
+    State: q (D, D), reduction (D, D, R, R), norm, kv (2D, D), rows in the order k, v, head by head; proj (D, D).
+    """
+
+    name = "pooled_kv"
+
+    def __init__(self, operator: PooledKV, shape: Shape, attend: Attend) -> None:
+        super().__init__(operator, shape, attend)
+        dim, ratio = shape.dim, operator.ratio
+        self.q = nn.Linear(dim, dim)
+        reduction = nn.Conv2d(dim, dim, ratio, stride=ratio)
+        self.reduction = reduction.to(memory_format=torch.channels_last)  # as the tokens lie, else each call rearranges
+        self.norm = nn.LayerNorm(dim)
+        self.kv = nn.Linear(dim, 2 * dim)
+        self.proj = nn.Linear(dim, dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        heads = self.shape.heads
+        q = self.q(x).unflatten(-1, (1, heads, -1)).permute(0, 2, 3, 1, 4)  # (B, 1, H, N, d)
+        k, v = self.kv(self.reduced(x)).unflatten(-1, (2, 1, heads, -1)).permute(2, 0, 3, 4, 1, 5)  # (B, 1, H, M, d)
+        out: Tensor = self.proj(self.attend(q, k, v)[:, 0].transpose(1, 2).flatten(2))
+        return out
+
+    def reduced(self, x: Tensor) -> Tensor:
+        """(B, N, D) -> (B, M, D)."""
+        grid = x.transpose(1, 2).unflatten(-1, (self.shape.height, self.shape.width))
+        result: Tensor = self.norm(self.reduction(grid).flatten(2).transpose(1, 2))
+        return result
