@@ -17,7 +17,7 @@ NO_PRODUCTS = {
     "max_pool2d_with_indices", "max_pool2d_with_indices_backward", "mean", "native_batch_norm_backward",
     "_native_batch_norm_legit", "_native_batch_norm_legit_no_training", "native_layer_norm",
     "native_layer_norm_backward", "new_empty_strided", "new_full", "new_ones", "new_zeros", "ones", "ones_like",
-    "pad", "roll", "_safe_softmax", "scalar_tensor", "select_backward", "slice_backward", "_softmax", "softmax",
+    "pad", "roll", "_safe_softmax", "scalar_tensor", "select_backward", "slice_backward", "softmax", "_softmax",
     "_softmax_backward_data", "sort", "stack", "sum", "_to_copy", "tril", "_unsafe_view", "zero_", "zeros",
     "zeros_like",
 }  # fmt: skip

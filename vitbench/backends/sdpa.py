@@ -149,6 +149,9 @@ class Flash(Kernel):
         return _half_only(case, "flash") or _head_dim(case, "flash", most=256)
 
 
+MOST_ENTRIES = 65_535  # of a CUDA grid's second side
+
+
 class Efficient(Kernel):
     name = "sdpa.efficient"
     description = "SDPA's memory-efficient kernel (Rabe 2021; xFormers); CUDA only"
@@ -159,6 +162,9 @@ class Efficient(Kernel):
             return f"SDPA's efficient kernel exists on CUDA alone, not on {case.device}"
         if case.dtype == "float64":
             return "SDPA's efficient kernel takes float32, bfloat16 and float16, not float64"
+        entries = max(int(attention.batch * attention.groups) for attention in case.attentions)
+        if entries > MOST_ENTRIES:
+            return f"SDPA's efficient kernel takes at most {MOST_ENTRIES} images x groups, not {entries}"
         return _head_dim(case, "efficient", multiple=16 // case.itemsize)  # whole reads of 16 bytes
 
 
