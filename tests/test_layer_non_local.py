@@ -146,5 +146,5 @@ def test_what_no_block_has_is_refused(operator: NonLocal, shape: Shape, reason: 
 
 
 def test_without_a_softmax_there_is_no_core() -> None:
-    assert NonLocal(kind="dot").refused(Shape(1, 6, 6, 8, 1), "core") == "non_local has no scope 'core'; known: layer"
-    assert NonLocal().refused(Shape(1, 6, 6, 8, 1), "core") is None
+    assert NonLocal(kind="dot").attentions(Shape(1, 6, 6, 8, 1)) == ()
+    assert NonLocal().refused(Shape(1, 6, 6, 8, 1), "core") == "non_local has no scope 'core'; known: layer"

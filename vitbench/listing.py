@@ -94,13 +94,14 @@ def first_line(documented: Any, otherwise: Any = None) -> str:
 
 
 def page(entries: list[Entry]) -> str:
-    """Name, line and source of each, for people."""
-    names = [str(entry.get("written", entry["name"])) for entry in entries]
-    width = min(max(map(len, names), default=0), 24) + 2
+    """For people: name and line; where there is a source, the name alone, then line and source."""
+    width = max((len(entry["name"]) for entry in entries), default=0) + 2
     lines = []
-    for name, entry in zip(names, entries, strict=True):
-        head = f"{name:<{width}}" if len(name) < width else f"{name}\n{'':<{width}}"
-        rest = [entry["line"], *([entry["source"]] if "source" in entry else [])]
-        told = [line for text in rest for line in textwrap.wrap(text, 118 - width)]
-        lines.append(head + f"\n{'':<{width}}".join(told))
+    for entry in entries:
+        if "source" in entry:
+            head, told = [entry.get("written", entry["name"])], f"{entry['line']}\n{entry['source']}"
+            lines += [*head, *(f"    {line}" for text in told.split("\n") for line in textwrap.wrap(text, 116))]
+        else:
+            first, *rest = textwrap.wrap(entry["line"], 118 - width)
+            lines += [f"{entry['name']:<{width}}{first}", *(f"{'':<{width}}{line}" for line in rest)]
     return "\n".join(lines)

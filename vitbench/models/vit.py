@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import ClassVar
 
 from vitbench.arithmetic import Number
 from vitbench.cost import Cost
@@ -28,7 +29,10 @@ class Vit(Model):
 
     name = "vit"
     paper = "Dosovitskiy et al. 2021 (ViT), equations 1 to 4 and table 1; Touvron et al. 2021 (DeiT), section 4"
-    choices = {"pool": tuple(SPECIAL), "positions": ("learned", "sine", "none")}  # noqa: RUF012
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "pool": tuple(SPECIAL),
+        "positions": ("learned", "sine", "none"),
+    }
 
     patch: int
     depth: int = 12

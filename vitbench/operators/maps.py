@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from vitbench.attention import Attention, Size
 from vitbench.cost import Cost
@@ -23,7 +25,7 @@ class Maps(Operator):
     name = "maps"
     paper = "Vaswani et al. 2017, equation 1; Dosovitskiy et al. 2021 (ViT), section 4.5, looks at such maps"
     scopes = ("layer",)
-    choices = {"way": ("recomputed", "shared")}  # noqa: RUF012
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {"way": ("recomputed", "shared")}
 
     way: str = "recomputed"
 

@@ -37,10 +37,6 @@ class NonLocal(Operator):
     kind: str = "embedded"
     subsample: int = 0
 
-    @property
-    def scopes(self) -> tuple[str, ...]:  # type: ignore[override]  # without a softmax there is no core
-        return ("layer",) if self.kind == "dot" else ("core", "layer")
-
     def keys(self, shape: Shape) -> Number:
         """M: positions that each position looks at."""
         if not self.subsample:
