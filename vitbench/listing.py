@@ -99,8 +99,9 @@ def page(entries: list[Entry]) -> str:
     lines = []
     for entry in entries:
         if "source" in entry:
-            head, told = [entry.get("written", entry["name"])], f"{entry['line']}\n{entry['source']}"
-            lines += [*head, *(f"    {line}" for text in told.split("\n") for line in textwrap.wrap(text, 116))]
+            told = (entry["line"], entry["source"])
+            lines.append(str(entry.get("written", entry["name"])))
+            lines += [f"    {line}" for text in told for line in textwrap.wrap(text, 116)]
         else:
             first, *rest = textwrap.wrap(entry["line"], 118 - width)
             lines += [f"{entry['name']:<{width}}{first}", *(f"{'':<{width}}{line}" for line in rest)]
