@@ -6,11 +6,13 @@ import pandas as pd
 
 from analysis.page import Section
 from analysis.study import Row
+from vitbench.backend import backends
 
 
 def kernels(cases: pd.DataFrame) -> Section:
     """Names the cases that ran another kernel than their backend asks for, or than torch said that it would choose."""
-    known = cases[[isinstance(names, list) for names in cases["attended"]]]
+    handed_over = [backends[name].attends for name in cases["backend"]]
+    known = cases[handed_over & cases["attended"].map(lambda names: isinstance(names, list)).astype(bool)]
     rows = [(row, _oddity(row)) for _, row in known.iterrows()]
     odd = pd.DataFrame(
         [

@@ -51,8 +51,9 @@ def _way(row: Row) -> str:
 
 def _sentence(found: pd.DataFrame) -> str:
     most = found[found["tokens"] == found["tokens"].max()].drop_duplicates("way")
+    known = most[most["ratio"].notna()]
     costs = [
-        f"{row['way']}: {told(row)} the time, {text.ratio(row['memory'])} the memory" for _, row in most.iterrows()
+        f"{row['way']}: {told(row)} the time, {text.ratio(row['memory'])} the memory" for _, row in known.iterrows()
     ]
     return (
         f"No fused kernel gives its weights, so who asks for maps computes the scores again or keeps the naive form. "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 import pandas as pd
 
 from analysis import text
@@ -45,7 +47,8 @@ def _sentence(found: pd.DataFrame, measured: pd.DataFrame) -> str:
     parts = []
     for name, group in found.groupby("operator", sort=False):
         share = group["useful_score_elements"].iloc[0] / group["score_elements"].iloc[0]
-        ratios = ", ".join(f"{told(row)} on {row['backend']}" for _, row in group.iterrows())
+        known = group[group["ratio"].notna()]
+        ratios = ", ".join(f"{told(row)} on {row['backend']}" for _, row in known.iterrows()) or "an unknown time"
         parts.append(f"{name} uses {share:.0%} of the pairs that it computes and takes {ratios}")
     sentence = "Beside no mask on the same shape, " + "; ".join(parts) + "."
     return " ".join([sentence, *_packing(measured)])
@@ -58,8 +61,9 @@ def _packing(measured: pd.DataFrame) -> list[str]:
         padded, packed = (group[group["operator"].str.startswith(name)] for name in ("padding", "packed"))
         if len(padded) == len(packed) == 1:
             one, other = padded.iloc[0], packed.iloc[0]
-            ratio = text.ratio(*times(other, one))
-            found.append(f"{ratio} on {backend}")
+            ratio = times(other, one)
+            if not isnan(ratio[0]):
+                found.append(f"{text.ratio(*ratio)} on {backend}")
     if not found:
         return []
     return [f"The same images packed into one sequence take {' and '.join(found)} of the time that they take padded."]
