@@ -11,8 +11,9 @@ from vitbench.backend import backends
 
 def kernels(cases: pd.DataFrame) -> Section:
     """Names the cases that ran another kernel than their backend asks for, or than torch said that it would choose."""
-    handed_over = [backends[name].attends for name in cases["backend"]]
-    known = cases[handed_over & cases["attended"].map(lambda names: isinstance(names, list)).astype(bool)]
+    attending = [backend.name for backend in backends if backend.attends]
+    seen = pd.Series([isinstance(names, list) for names in cases["attended"]], index=cases.index, dtype=bool)
+    known = cases[seen & cases["backend"].isin(attending)]
     rows = [(row, _oddity(row)) for _, row in known.iterrows()]
     odd = pd.DataFrame(
         [
