@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from examples import cases, example_operators, kind_of_attention, supported
+from examples import cases, kind_of_attention, supported, telling
 
 from vitbench.backend import Backend, backends, refused
 from vitbench.case import DEVICES, ITEMSIZE, Case
@@ -14,14 +14,7 @@ from vitbench.program import build
 
 DTYPES = tuple(ITEMSIZE)
 RUN = [case for case in cases(dtypes=DTYPES) if supported(case)]
-# Every scope in float32; the other dtypes for the last example of each operator, where most of it runs.
-LAST = {operator.name: operator for operator in example_operators()}.values()
-EAGER = [
-    case
-    for case in RUN
-    if not backends[case.backend].compiled
-    and (case.dtype == "float32" or (case.operator in LAST and case.scope in ("layer", "model")))
-]
+EAGER = [case for case in RUN if telling(case) and not backends[case.backend].compiled]
 # Compiling takes seconds a case: FlexAttention for one case of each kind of attention, a compiled module for the last
 # examples of the two operators with one plain attention.
 COMPILED_LAYERS = [case for case in RUN if backends[case.backend].compiled and case.scope == "layer"]

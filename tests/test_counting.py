@@ -6,7 +6,7 @@ import importlib.util
 
 import pytest
 import torch
-from examples import cases, kind_of_attention, supported
+from examples import cases, kind_of_attention, supported, telling
 
 from vitbench.backend import backends, refused
 from vitbench.case import Case
@@ -17,7 +17,8 @@ from vitbench.shape import Shape
 
 ALL = [case for case in cases(dtypes=("float32",)) if supported(case)]
 FLEX = {kind_of_attention(case): case for case in ALL if case.backend == "fused.flex" and case.scope == "layer"}
-SUPPORTED = [case for case in ALL if not backends[case.backend].compiled or case in FLEX.values()]
+EAGER = [case for case in ALL if telling(case) and not backends[case.backend].compiled]
+SUPPORTED = [*EAGER, *FLEX.values()]
 SHAPE = Shape(2, 5, 4, 32, 2)
 needs_fvcore = pytest.mark.skipif(importlib.util.find_spec("fvcore") is None, reason="fvcore is not installed")
 pytestmark = [

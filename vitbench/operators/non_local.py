@@ -31,6 +31,7 @@ class NonLocal(Operator):
 
     name = "non_local"
     paper = "Wang et al. 2018 (Non-local Neural Networks), section 3, equations 1 to 4 and 6, figure 2"
+    scopes = ("layer",)  # its residual is its own, and one kind has no core
     choices: ClassVar[Mapping[str, tuple[str, ...]]] = {"kind": ("embedded", "gaussian", "dot")}
 
     frames: int = 1
