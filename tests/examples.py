@@ -99,6 +99,7 @@ def kind_of_attention(case: Case) -> tuple[object, ...]:
     def traits(one: Attention) -> tuple[object, ...]:
         bias, mask = ([n > 1 for n in size] if size else None for size in (one.bias, one.mask))
         several = (one.groups > 1, one.queries == 1)
-        return (*several, one.queries == one.keys, one.value_dim, str(bias), str(mask), one.causal, one.scale)
+        widths = (one.queries == one.keys, one.values == one.head_dim)
+        return (*several, *widths, str(bias), str(mask), one.causal, one.scale is None)
 
     return tuple(map(traits, case.attentions[:2]))

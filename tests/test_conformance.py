@@ -27,7 +27,7 @@ MODULES = [
     case
     for case in COMPILED_LAYERS
     if str(case.operator) in ("global", "window3-shift1")
-    and (case.dtype == "float32" or (case.mode == "inference" and case.operator.name == "window"))
+    and (case.dtype == "float32" or (case.dtype, case.mode, case.operator.name) == ("bfloat16", "inference", "window"))
 ]
 COMPILED = list(dict.fromkeys([*ATTENTIONS.values(), *MODULES]))
 REFUSED = [
