@@ -125,3 +125,19 @@ def test_a_small_fault_exceeds_the_tolerance(text: str, fault: Callable[..., Ten
 )
 def test_a_wrong_gradient_exceeds_the_tolerance(text: str, fault: Callable[..., Tensor], dtype: str) -> None:
     assert found(text, fault, dtype, "training")
+
+
+def test_a_fault_in_few_rows_is_found_beside_large_gradients_of_parameters() -> None:
+    """Gradients of parameters grow with the number of tokens, and are no measure of the others."""
+
+    def no_gradient_of_the_last_query(q: Tensor, k: Tensor, v: Tensor, **given: Any) -> Tensor:
+        return naive(torch.cat([q[..., :-1, :], q[..., -1:, :].detach()], -2), k, v, **given)
+
+    def last_query_zero(q: Tensor, k: Tensor, v: Tensor, **given: Any) -> Tensor:
+        out = naive(q, k, v, **given)
+        return torch.cat([out[..., :-1, :], 0 * out[..., -1:, :]], -2)
+
+    case = Case(parse_operator("global"), Shape(8, 14, 14, 96, 3), "naive", "bfloat16", mode="training")
+    assert error(case, build(case)) <= TOLERANCE["bfloat16"]
+    assert error(case, build(case, attend=last_query_zero)) > 5 * TOLERANCE["bfloat16"]
+    assert error(case, build(case, attend=no_gradient_of_the_last_query)) > TOLERANCE["bfloat16"]

@@ -22,11 +22,12 @@ from vitbench.shape import Shape
 
 pytestmark = [pytest.mark.cuda, pytest.mark.filterwarnings("default")]  # torch's own differ between versions
 ON_GPU = cases(dtypes=("float32", "bfloat16", "float16"), device="cuda", scopes=("layer",))
+FLEX = ("fused.flex", "float32", "inference")
 # Every kind of attention on every backend, and in float32 every operator.
 KINDS = {(case.backend, case.dtype, case.mode, kind_of_attention(case)): case for case in ON_GPU}
 PROGRAMS = [case for case in ON_GPU if case.dtype == "float32" and case.backend in ("naive", "own")]
 EAGER = [case for case in dict.fromkeys([*KINDS.values(), *PROGRAMS]) if not backends[case.backend].compiled]
-# Compiling takes seconds a case: two dtypes, and training for the shifted window alone.
+# Compiling takes seconds a case: two dtypes, and training for the shifted window alone; FlexAttention for each kind.
 COMPILED = [
     case
     for case in ON_GPU
@@ -34,6 +35,7 @@ COMPILED = [
     if str(case.operator) in ("global", "window3-shift1")
     if case.mode == "inference" or (str(case.operator), case.dtype) == ("window3-shift1", "float32")
 ]
+COMPILED += [case for case in KINDS.values() if (case.backend, case.dtype, case.mode) == FLEX and case not in COMPILED]
 LARGE = Case(parse_operator("global"), Shape(8, 32, 32, 768, 12, prefix=1), "naive", "float16", "cuda")
 
 

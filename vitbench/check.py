@@ -87,13 +87,20 @@ def error(case: Case, program: Program) -> float:
         if value.dtype != program.inputs[0].dtype:
             raise Wrong(f"a result is {value.dtype}; right is {program.inputs[0].dtype}")
     # A gradient that is zero on paper (of q and k where there is one token) is judged by the size of the others; one
-    # that happens to cancel (of a temperature: a sum over all tokens) by its size for another output gradient.
+    # that happens to cancel (of a temperature: a sum over all tokens) by its size for another output gradient. Those of
+    # parameters, which sum over all tokens, are far larger than the outputs and stand apart.
     again = _results(reference, _outputs(reference), keep, seed=2) if program.training else right
     sizes = [float(max(true.abs().max(), other.abs().max())) for true, other in zip(right, again, strict=True)]
-    least = max(SMALL * max(sizes), torch.finfo(torch.float64).tiny)
+    beside = len(outputs) + sum(x.requires_grad for x in program.inputs)
     off = [(value.double() - true).abs().max() for value, true in zip(found, right, strict=True)]
-    errors = [largest / max(size, least) for largest, size in zip(off, sizes, strict=True)]
+    errors = [*_relative(off[:beside], sizes[:beside]), *_relative(off[beside:], sizes[beside:])]
     return float(torch.stack(errors).max())  # a NaN among them stays NaN
+
+
+def _relative(off: list[Tensor], sizes: list[float]) -> list[Tensor]:
+    """Errors over the sizes of what they are errors of, none of these taken as less than SMALL of the largest."""
+    least = max(SMALL * max(sizes, default=0.0), torch.finfo(torch.float64).tiny)
+    return [largest / max(size, least) for largest, size in zip(off, sizes, strict=True)]
 
 
 def _rows(case: Case, device: torch.device) -> Tensor | None:

@@ -66,7 +66,7 @@ class Model(Operator):
 
 @dataclass(frozen=True)
 class Variant:
-    """A model by its published name.
+    """A model by its name in the field.
 
     image: pixels a side that it was published with. source: paper and table.
     """

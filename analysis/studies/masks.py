@@ -27,9 +27,10 @@ class Masks(Study):
             return None
         figure, (cost, use) = axes(2)
         names, backends = (list(dict.fromkeys(found[column])) for column in ("operator", "backend"))
-        colors = color_of(backends)
+        colors, one = color_of(backends), found[["dtype", "mode"]].iloc[0]
+        shown = found[(found[["dtype", "mode"]] == one).all(axis=1)]
         for n, backend in enumerate(backends):
-            group = found[found["backend"] == backend].drop_duplicates("operator")
+            group = shown[shown["backend"] == backend].drop_duplicates("operator")
             x = [names.index(name) + 0.15 * (n - (len(backends) - 1) / 2) for name in group["operator"]]
             ends = [group["ratio"] - group["ratio_low"], group["ratio_high"] - group["ratio"]]
             cost.errorbar(x, group["ratio"], yerr=ends, fmt="o", ms=5, capsize=2, color=colors[backend], label=backend)
@@ -57,13 +58,13 @@ def _sentence(found: pd.DataFrame, measured: pd.DataFrame) -> str:
 def _packing(measured: pd.DataFrame) -> list[str]:
     """The same images packed and padded: packed4 of one sequence holds what padding4 has in four."""
     found = []
-    for backend, group in measured.groupby("backend", sort=False):
+    for (backend, dtype, mode), group in measured.groupby(["backend", "dtype", "mode"], sort=False):
         padded, packed = (group[group["operator"].str.startswith(name)] for name in ("padding", "packed"))
         if len(padded) == len(packed) == 1:
             one, other = padded.iloc[0], packed.iloc[0]
             ratio = times(other, one)
             if not isnan(ratio[0]):
-                found.append(f"{text.ratio(*ratio)} on {backend}")
+                found.append(f"{text.ratio(*ratio)} on {backend} ({dtype}, {mode})")
     if not found:
         return []
     return [f"The same images packed into one sequence take {' and '.join(found)} of the time that they take padded."]

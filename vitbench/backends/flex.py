@@ -53,9 +53,9 @@ class Flex(Backend):
     def unsupported(self, case: Case) -> str | None:
         if case.device == "cpu" and case.mode == "training":
             return "FlexAttention has no backward on the CPU"
-        least = min((width for one in case.attentions for width in (one.head_dim, one.values)), default=16)
-        if case.device == "cuda" and least < 16:
-            return f"FlexAttention on CUDA takes a head_dim of at least 16, not {least}"
+        for width in sorted({width for one in case.attentions for width in (one.head_dim, one.values)}):
+            if case.device == "cuda" and not 16 <= width <= 256:
+                return f"FlexAttention on CUDA takes a head_dim of 16 to 256, not {width}"
         if case.device == "cpu" and case.dtype == "float64":
             return "FlexAttention on the CPU takes float32, bfloat16 and float16, not float64"
         return compiler.lacking(case.device)
@@ -78,8 +78,8 @@ def _score_mod(groups: int, bias: Tensor | None, mask: Tensor | None) -> Any:
     """bias, mask: broadcastable to (B, G, H, N, M); the kernel's batch index is image x groups + group."""
 
     def at(tensor: Tensor, entry: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        images, parts, heads, queries, keys = tensor.shape
-        return tensor[(entry // groups) % images, (entry % groups) % parts, head % heads, query % queries, key % keys]
+        places = (entry // groups, entry % groups, head, query, key)
+        return tensor[tuple(0 * at if size == 1 else at for size, at in zip(tensor.shape, places, strict=True))]
 
     def score_mod(score: Tensor, entry: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         if bias is not None:

@@ -22,6 +22,9 @@ def additive(bias: Tensor | None, mask: Tensor | None) -> Tensor | None:
     return bias.masked_fill(~mask, float("-inf"))
 
 
+MOST_ENTRIES = 65_535  # of a CUDA grid beyond its first side
+
+
 class Sdpa(Backend):
     """Torch chooses the kernel."""
 
@@ -146,10 +149,7 @@ class Flash(Kernel):
             return None
         if biased or any(attention.mask for attention in case.attentions):
             return "SDPA's flash kernel on CUDA takes no bias and no mask"
-        return _half_only(case, "flash") or _head_dim(case, "flash", most=256)
-
-
-MOST_ENTRIES = 65_535  # of a CUDA grid's second side
+        return _half_only(case, "flash") or _entries(case, "flash") or _head_dim(case, "flash", most=256)
 
 
 class Efficient(Kernel):
@@ -162,10 +162,9 @@ class Efficient(Kernel):
             return f"SDPA's efficient kernel exists on CUDA alone, not on {case.device}"
         if case.dtype == "float64":
             return "SDPA's efficient kernel takes float32, bfloat16 and float16, not float64"
-        entries = max(int(attention.batch * attention.groups) for attention in case.attentions)
-        if entries > MOST_ENTRIES:
-            return f"SDPA's efficient kernel takes at most {MOST_ENTRIES} images x groups, not {entries}"
-        return _head_dim(case, "efficient", multiple=16 // case.itemsize)  # whole reads of 16 bytes
+        return _entries(case, "efficient") or _head_dim(
+            case, "efficient", multiple=16 // case.itemsize
+        )  # whole reads of 16 bytes
 
 
 class Cudnn(Kernel):
@@ -178,7 +177,11 @@ class Cudnn(Kernel):
             return f"SDPA's cuDNN kernel exists on CUDA alone, not on {case.device}"
         if any(attention.bias for attention in case.attentions) and case.mode == "training":
             return "SDPA's cuDNN kernel has no gradient of a bias"
-        return _half_only(case, "cuDNN") or _head_dim(case, "cuDNN", most=256, multiple=8)
+        if any(attention.keys == 1 for attention in case.attentions):
+            return "SDPA's cuDNN kernel takes more than one key"
+        most = 128 if case.mode == "training" else 256
+        entries = _entries(case, "cuDNN")
+        return _half_only(case, "cuDNN") or entries or _head_dim(case, "cuDNN", most=most, multiple=8)
 
 
 def _modelled(case: Case) -> bool:
@@ -208,6 +211,13 @@ def _flash_bytes(case: Case, size: Tensors) -> int:
     keys = min(n, 512)
     tiles = torch.get_num_threads() * 4 * (queries * keys + 2 * queries + queries * d)
     return int(size.features + 4 * size.entries * case.shape.heads * n + tiles)
+
+
+def _entries(case: Case, kernel: str) -> str | None:
+    entries = max(int(attention.batch * attention.groups) for attention in case.attentions)
+    if entries > MOST_ENTRIES:
+        return f"SDPA's {kernel} kernel on CUDA takes at most {MOST_ENTRIES} images x groups, not {entries}"
+    return None
 
 
 def _half_only(case: Case, kernel: str) -> str | None:

@@ -19,11 +19,7 @@ from vitbench.program import Program
 NO_PRODUCTS = {  # what fvcore counts beside products, by its own operator names
     "layer_norm": "5 per element",
     "batch_norm": "1 or 2 per element",
-    "group_norm": "5 per element",
-    "instance_norm": "4 or 5 per element",
     "adaptive_avg_pool2d": "1 per input element",
-    "upsample_nearest2d": "1 per element",
-    "upsample_bilinear2d": "4 per element",
     "grid_sampler": "4 per element",
 }
 

@@ -21,10 +21,11 @@ SPECIAL = {"cls": 1, "distilled": 2, "mean": 0}  # prefix tokens that a way of p
 class Vit(Model):
     """Vision transformer: patches, depth pre-norm blocks of global attention, a linear head.
 
-    patch: pixels a side. hidden: width of the MLPs, 0 means 4 D. pool: what is classified: the CLS token, CLS and
-    distillation token each by a head of its own and averaged (Touvron 2021, section 4), or the mean of the grid's
-    tokens. positions: learned, one a token (Dosovitskiy 2021, appendix D.4), 2-D sine (Chen 2021, MoCo v3), or none.
-    Prefix tokens of the shape beyond those of pool are registers (Darcet 2024), which have no position.
+    patch: pixels a side. hidden: width of the MLPs, 0 means 4 D. pool: what is classified: the CLS token; CLS and
+    distillation token, each by a head of its own, their logits averaged as in DeiT's code (Touvron 2021, section 4,
+    adds their softmaxes); or the mean of the grid's tokens. positions: learned, one a token (Dosovitskiy 2021, appendix
+    D.4), 2-D sine (Chen 2021, MoCo v3), or none. Prefix tokens of the shape beyond those of pool are registers
+    (Darcet 2024), which have no position.
     """
 
     name = "vit"
@@ -71,9 +72,11 @@ class Vit(Model):
         """Prefix tokens and positions."""
         if self.positions == "none":
             return Cost(parameters=shape.prefix * shape.dim)
-        placed = SPECIAL[self.pool] + shape.height * shape.width
-        table = placed * shape.dim if self.positions == "learned" else 0
-        return Cost(elementwise=shape.batch * placed * shape.dim, parameters=shape.prefix * shape.dim + table)
+        prefix, grid = shape.prefix * shape.dim, shape.height * shape.width * shape.dim
+        if self.positions == "sine":
+            return Cost(elementwise=shape.batch * grid, parameters=prefix)
+        table = SPECIAL[self.pool] * shape.dim + grid
+        return Cost(elementwise=shape.batch * table, parameters=prefix + table)
 
     def _heads(self, shape: Shape) -> Cost:
         head = linear("head", shape.batch, shape.dim, self.classes)
@@ -82,25 +85,25 @@ class Vit(Model):
         return head + Cost(elementwise=shape.batch * shape.dim) if self.pool == "mean" else head
 
 
-# Width, depth, heads, hidden: Dosovitskiy 2021, table 1; Ti and S: Touvron 2021, table 1; g: Zhai 2022, table 2.
-SIZES = {
-    "ti": (192, 12, 3, 768),
-    "s": (384, 12, 6, 1536),
-    "b": (768, 12, 12, 3072),
-    "l": (1024, 24, 16, 4096),
-    "h": (1280, 32, 16, 5120),
-    "g": (1408, 40, 16, 6144),
+VIT, DEIT = "Dosovitskiy et al. 2021 (ViT), table 1", "Touvron et al. 2021 (DeiT), table 1"
+SIZES = {  # width, depth, heads, hidden, source
+    "ti": (192, 12, 3, 768, DEIT),
+    "s": (384, 12, 6, 1536, DEIT),
+    "b": (768, 12, 12, 3072, VIT),
+    "l": (1024, 24, 16, 4096, VIT),
+    "h": (1280, 32, 16, 5120, VIT),
+    "g": (1408, 40, 16, 6144, "Zhai et al. 2022 (Scaling Vision Transformers), table 2"),
 }
-PATCHES = (32, 16, 14, 8)
+PATCHES = (32, 16, 14, 8)  # each with every size, though papers have only some of these pairs
 
 
 def _variants() -> Iterator[Variant]:
-    for (size, (dim, depth, heads, hidden)), patch in product(SIZES.items(), PATCHES):
+    for (size, (dim, depth, heads, hidden, source)), patch in product(SIZES.items(), PATCHES):
         model = Vit(patch, depth, 0 if hidden == MLP_RATIO * dim else hidden)
-        yield Variant(f"vit_{size}_{patch}", model, dim, heads, 1, 224, "Dosovitskiy et al. 2021, table 1")
+        yield Variant(f"vit_{size}_{patch}", model, dim, heads, 1, 224, source)
         if size in ("ti", "s", "b") and patch == 16:
-            source = "Touvron et al. 2021 (DeiT), table 1"
-            yield Variant(f"deit_{size}_16_distilled", replace(model, pool="distilled"), dim, heads, 2, 224, source)
+            distilled = replace(model, pool="distilled")
+            yield Variant(f"deit_{size}_16_distilled", distilled, dim, heads, 2, 224, DEIT)
 
 
 for _variant in _variants():
