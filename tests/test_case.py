@@ -95,3 +95,23 @@ def test_bytes_follow_from_the_dtype(dtype: str, size: int) -> None:
 def test_a_case_without_bias_and_mask_has_no_bytes_for_them() -> None:
     sizes = Case(Global(), VIT, "naive").tensors()
     assert (sizes.mask, sizes.bias, sizes.merged) == (0, 0, 0)
+
+
+def test_a_record_of_an_older_version_lacks_what_came_later_and_is_read() -> None:
+    flat = Case(Window(7, 0), Shape(8, 56, 56, 96, 3), "sdpa.fold").to_dict()
+    older = {name: value for name, value in flat.items() if name not in ("copy", "shift", "prefix")}
+    assert Case.from_dict(older) == Case.from_dict(flat)
+
+
+@pytest.mark.parametrize("lacking", ["operator", "window", "batch", "dim", "backend"])
+def test_a_case_that_lacks_what_it_needs_is_refused(lacking: str) -> None:
+    flat = Case(Window(7, 0), Shape(8, 56, 56, 96, 3), "sdpa.fold").to_dict()
+    del flat[lacking]
+    with pytest.raises(Refusal, match=f"a case lacks '{lacking}'"):
+        Case.from_dict(flat)
+
+
+@pytest.mark.parametrize("changed", [{"operator": []}, {"backend": None}, {"window": "7"}, {"batch": 1.0}])
+def test_a_case_of_wrong_types_is_refused(changed: dict[str, Any]) -> None:
+    with pytest.raises(Refusal):
+        Case.from_dict({**Case(Window(7, 0), Shape(8, 56, 56, 96, 3), "sdpa.fold").to_dict(), **changed})

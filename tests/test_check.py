@@ -127,6 +127,15 @@ def test_a_wrong_gradient_exceeds_the_tolerance(text: str, fault: Callable[..., 
     assert found(text, fault, dtype, "training")
 
 
+@pytest.mark.parametrize("text", ["global", "axial", "rope"])
+def test_gradients_that_are_0_on_paper_are_judged_by_the_others(text: str) -> None:
+    """With one key the softmax is 1, whatever q and k are."""
+    for backend in ("naive", "sdpa", "sdpa.flash"):
+        for width in (1, 2, 4):
+            case = Case(parse_operator(text), Shape(1, 1, width, 192, 3), backend, mode="training")
+            assert error(case, build(case)) <= TOLERANCE["float32"], case.id
+
+
 def test_a_fault_in_few_rows_is_found_beside_large_gradients_of_parameters() -> None:
     """Gradients of parameters grow with the number of tokens, and are no measure of the others."""
 

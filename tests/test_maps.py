@@ -6,12 +6,13 @@ import math
 
 import pytest
 import torch
+from examples import example_operators, example_shape
 
 from vitbench.case import Case
 from vitbench.maps import attention_maps, cls_map, rollout
 from vitbench.model import models
-from vitbench.operator import parse_operator
-from vitbench.program import Program, build
+from vitbench.operator import Operator, parse_operator
+from vitbench.program import Program, build, outputs_of
 from vitbench.refusal import Refusal
 from vitbench.shape import Shape
 
@@ -123,6 +124,25 @@ def test_what_has_no_map_is_refused() -> None:
         rollout([torch.rand(1, 4, 2, 9, 9)], SHAPE)
     with pytest.raises(Refusal, match="at least one layer"):
         rollout([], SHAPE)
+    with pytest.raises(Refusal, match="differ in batch"):
+        rollout([torch.rand(1, 1, 2, 13, 13), torch.rand(2, 1, 2, 13, 13)], SHAPE)
+
+
+@pytest.mark.parametrize("operator", example_operators(), ids=str)
+def test_every_softmax_attention_of_every_operator_leaves_its_weights(operator: Operator) -> None:
+    shape, scope = example_shape(operator), operator.scopes[-1]
+    backend = "sdpa" if operator.attentions(shape) else "own"
+    built = build(Case(operator, shape, backend, "float64", scope=scope))
+    if not operator.attentions(shape):
+        with pytest.raises(Refusal, match="no softmax attention"):
+            attention_maps(built.module, *built.inputs)
+        return
+    with torch.no_grad():
+        result, weights = attention_maps(built.module, *built.inputs)
+    sizes = [(one.batch, one.groups, one.heads, one.queries, one.keys) for one in operator.attentions(shape)]
+    assert [tuple(each.shape) for each in weights] == sizes
+    for found, own in zip(outputs_of(result), outputs_of(built.call()), strict=True):
+        torch.testing.assert_close(found, own, rtol=0, atol=1e-10)
 
 
 def test_a_module_that_fails_gets_its_backend_back() -> None:

@@ -176,6 +176,25 @@ def test_resizing_positions_keeps_the_rows_of_special_tokens_and_their_mean() ->
     assert (grown[1:] > grown[:-1] - 1e-4).all() and torch.allclose(grown, grown[:, :1])
 
 
+@pytest.mark.parametrize(("height", "width"), [(2, 8), (3, 5), (4, 4)])
+def test_a_table_of_as_many_rows_as_tokens_is_taken_as_it_is(height: int, width: int) -> None:
+    table = torch.randn(1, 1 + height * width, 8)
+    assert resized(table, 1, Shape(1, height, width, 8, 1, 1)) is table
+
+
+def test_positions_in_half_precision_are_resized_in_single_and_given_back_in_half() -> None:
+    table = torch.randn(1, 1 + 36, 8)
+    half = resized(table.half(), 1, Shape(1, 9, 9, 8, 1, 1))
+    assert half.dtype == torch.float16
+    torch.testing.assert_close(half.float(), resized(table, 1, Shape(1, 9, 9, 8, 1, 1)), rtol=0, atol=5e-3)
+
+
+@pytest.mark.parametrize("size", [(1, 16, 8), (1, 1, 8), (1, 0, 8), (17, 8), (2, 17, 8), (1, 17, 8, 1)])
+def test_what_is_no_table_of_a_square_grid_is_refused(size: tuple[int, ...]) -> None:
+    with pytest.raises(Refusal, match="a table of positions of"):
+        resized(torch.randn(size), 1, Shape(1, 3, 3, 8, 1, 1))
+
+
 @pytest.mark.parametrize("pool", ["cls", "distilled", "mean"])
 @pytest.mark.parametrize("positions", ["learned", "sine", "none"])
 def test_without_positions_alone_a_shuffled_image_gives_the_same_logits(pool: str, positions: str) -> None:
@@ -193,6 +212,7 @@ def test_without_positions_alone_a_shuffled_image_gives_the_same_logits(pool: st
 LOADS: dict[str, tuple[Callable[[dict[str, torch.Tensor]], object], str]] = {
     "a name that lacks": (lambda state: state.pop("norm.weight"), "the weights lack norm.weight"),
     "a name too much": (lambda state: state.update(more=torch.zeros(1)), "the weights hold more"),
+    "no tensor": (lambda state: state.update({"norm.weight": [1.0]}), "norm.weight is of the type list"),
     "another size": (lambda state: state.update({"norm.weight": torch.zeros(3)}), r"norm.weight has the size \(3,\)"),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, Field, asdict, dataclass, fields
 from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
@@ -58,6 +58,8 @@ class Case:
         for name, values in known.items():
             if getattr(self, name) not in tuple(values):
                 raise Refusal(f"unknown {name} {getattr(self, name)!r}; known: {', '.join(values)}")
+        if not isinstance(self.backend, str):
+            raise Refusal(f"backend {self.backend!r} is no name")
         typed = {field.name: field.type for field in fields(self.operator)}  # type: ignore[arg-type]
         given = {**asdict(self.shape), **asdict(self.operator), "copy": self.copy}  # type: ignore[call-overload]
         for name, value in given.items():
@@ -112,12 +114,23 @@ class Case:
 
     @classmethod
     def from_dict(cls, flat: Mapping[str, Any]) -> Case:
-        """The case that to_dict wrote."""
-        kind = operators[flat["operator"]]
-        parameters = {field.name: flat[field.name] for field in fields(kind)}  # type: ignore[arg-type]
-        shape = Shape(**{field.name: flat[field.name] for field in fields(Shape)})
-        rest = {name: flat[name] for name in _OWN if name in flat}  # records before 0.2 have no copy
-        return cls(kind(**parameters), shape, **rest)
+        """The case that to_dict wrote, of this version or an older one. Raises Refusal for what is none."""
+
+        def given(of: type[Any]) -> dict[str, Any]:  # what has a default may have come later
+            return {field.name: flat[field.name] for field in fields(of) if field.name in flat or _needed(field)}
+
+        try:
+            kind = operators[str(flat["operator"])]
+            rest = {name: flat[name] for name in _OWN if name in flat or name == "backend"}
+            return cls(kind(**given(kind)), Shape(**given(Shape)), **rest)
+        except KeyError as error:
+            raise Refusal(
+                f"a case lacks {error.args[0]!r}; expected operator, its parameters, shape and backend"
+            ) from None
+
+
+def _needed(field: Field[Any]) -> bool:
+    return field.default is MISSING
 
 
 def _plain(attention: Attention, shape: Shape) -> bool:

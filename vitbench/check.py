@@ -20,6 +20,7 @@ from vitbench.program import Program, build, outputs_of
 TOLERANCE = {"float64": 1e-12, "float32": 2e-5, "float16": 1e-2, "bfloat16": 5e-2}
 MOST_ROWS = 1024  # queries of a single group up to which all are checked
 SAMPLED_ROWS = 64
+NOTHING = 1e-12  # of the largest: what float64 leaves of a gradient that is 0 on paper
 SMALL = 1e-2  # of the largest magnitude of all results: what is smaller is not judged by its own size
 
 _BESIDE_THE_LAYER = re.compile(r"\b(norm1|norm2|mlp)\.")
@@ -86,9 +87,8 @@ def error(case: Case, program: Program) -> float:
     for value in found:
         if value.dtype != program.inputs[0].dtype:
             raise Wrong(f"a result is {value.dtype}; right is {program.inputs[0].dtype}")
-    # A gradient that is zero on paper (of q and k where there is one token) is judged by the size of the others; one
-    # that happens to cancel (of a temperature: a sum over all tokens) by its size for another output gradient. Those of
-    # parameters, which sum over all tokens, are far larger than the outputs and stand apart.
+    # A gradient that happens to cancel (of a temperature: a sum over all tokens) is judged by its size for another output
+    # gradient. Those of parameters, which sum over all tokens, are far larger than the outputs and stand apart.
     again = _results(reference, _outputs(reference), keep, seed=2) if program.training else right
     sizes = [float(max(true.abs().max(), other.abs().max())) for true, other in zip(right, again, strict=True)]
     beside = len(outputs) + sum(x.requires_grad for x in program.inputs)
@@ -98,9 +98,14 @@ def error(case: Case, program: Program) -> float:
 
 
 def _relative(off: list[Tensor], sizes: list[float]) -> list[Tensor]:
-    """Errors over the sizes of what they are errors of, none of these taken as less than SMALL of the largest."""
-    least = max(SMALL * max(sizes, default=0.0), torch.finfo(torch.float64).tiny)
-    return [largest / max(size, least) for largest, size in zip(off, sizes, strict=True)]
+    """Errors over the sizes of what they are errors of.
+
+    None of these is taken as less than SMALL of the largest, and one that is 0 on paper (gradients of q and k where
+    there is one key), as the largest.
+    """
+    most = max([*sizes, torch.finfo(torch.float64).tiny])
+    judged = [max(size, SMALL * most) if size > NOTHING * most else most for size in sizes]
+    return [largest / size for largest, size in zip(off, judged, strict=True)]
 
 
 def _rows(case: Case, device: torch.device) -> Tensor | None:

@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vitbench.layer import Layer
 from vitbench.refusal import Refusal
 from vitbench.shape import Shape
 
@@ -54,8 +53,10 @@ def rollout(layers: Sequence[Tensor], shape: Shape) -> Tensor:
     layers: weights (B, 1, H, N, N). It hides what heads do apart, and knows nothing of values, projections and MLPs.
     Raises Refusal for weights that are not of all tokens.
     """
-    if not layers:
+    if not len(layers):
         raise Refusal("no weights to roll out; expected those of at least one layer")
+    if len({(len(weights), weights.dtype, weights.device) for weights in layers}) > 1:
+        raise Refusal("the layers' weights differ in batch, dtype or device; expected those of one call")
     total = torch.eye(shape.tokens, dtype=layers[0].dtype, device=layers[0].device)
     for weights in layers:
         _whole(weights, shape)
@@ -66,7 +67,7 @@ def rollout(layers: Sequence[Tensor], shape: Shape) -> Tensor:
 
 def _whole(weights: Tensor, shape: Shape) -> None:
     n = shape.tokens
-    if weights.ndim != 5 or (weights.shape[1], *weights.shape[3:]) != (1, n, n):
+    if weights.ndim != 5 or (weights.shape[1], *weights.shape[3:]) != (1, n, n) or not weights.shape[2]:
         raise Refusal(
             f"weights of the size {tuple(weights.shape)}; expected (B, 1, H, {n}, {n}), of all tokens at once"
         )
@@ -74,7 +75,7 @@ def _whole(weights: Tensor, shape: Shape) -> None:
 
 @contextmanager
 def _recorded(module: nn.Module) -> Iterator[list[Tensor]]:
-    """Inside, every layer of the module attends by the definition and leaves its weights."""
+    """Inside, every part of the module that was given an attend attends by the definition and leaves its weights."""
     found: list[Tensor] = []
 
     def attend(
@@ -95,11 +96,11 @@ def _recorded(module: nn.Module) -> Iterator[list[Tensor]]:
         found.append(scores.softmax(-1))
         return found[-1] @ v
 
-    own = [(layer, layer.attend) for layer in module.modules() if isinstance(layer, Layer)]
-    for layer, _ in own:
-        layer.attend = attend
+    own = [(part, part.attend) for part in module.modules() if callable(getattr(part, "attend", None))]
+    for part, _ in own:
+        part.attend = attend  # type: ignore[assignment]
     try:
         yield found
     finally:
-        for layer, attend_before in own:
-            layer.attend = attend_before
+        for part, attend_before in own:
+            part.attend = attend_before

@@ -81,7 +81,7 @@ class Variant:
 
     def shape(self, image: int | None = None, batch: int = 1) -> Shape:
         """Of square images. Raises ValueError for a side that patches do not divide."""
-        side = grid_of(image or self.image, self.model.pixels())
+        side = grid_of(self.image if image is None else image, self.model.pixels())
         return Shape(batch, side, side, self.dim, self.heads, self.prefix)
 
 

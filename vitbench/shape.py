@@ -56,6 +56,6 @@ def grid_of(image: int, patch: int) -> int:
 
     Raises ValueError when the patch does not divide the image.
     """
-    if patch < 1 or image % patch:
+    if patch < 1 or image < 1 or image % patch:
         raise ValueError(f"image {image} is not divisible by patch {patch}")
     return image // patch

@@ -13,17 +13,21 @@ Renaming = tuple[tuple[str, str], ...]  # pattern and replacement, applied in tu
 
 
 def renamed(state: Mapping[str, Tensor], names: Renaming) -> dict[str, Tensor]:
-    """The same weights under other names."""
+    """The same weights under other names. Raises Refusal where two become one."""
     found = {}
     for name, value in state.items():
         for pattern, replacement in names:
             name = re.sub(pattern, replacement, name)
+        if name in found:
+            raise Refusal(f"the weights give {name} twice, under two names; expected each once")
         found[name] = value
     return found
 
 
 def load(module: nn.Module, state: Mapping[str, Tensor]) -> None:
     """Raises Refusal, and loads nothing, where a name is lacking, left over, or of another size."""
+    if odd := [name for name, value in state.items() if not isinstance(value, Tensor)]:
+        raise Refusal(f"the weights' {odd[0]} is of the type {type(state[odd[0]]).__name__}; expected tensors")
     expected = module.state_dict()
     if lacking := sorted(expected.keys() - state.keys()):
         raise Refusal(f"the weights lack {lacking[0]} and {len(lacking) - 1} more; expected those of this variant")

@@ -39,6 +39,8 @@ class Fvcore(Counter):
                 operators = {str(name): int(macs) for name, macs in analysis.by_operator().items()}
         except RuntimeError as error:
             raise Uncountable(f"fvcore cannot trace this: {str(error).splitlines()[0]}") from error
+        except TypeError as error:  # of a convolution's rule for meta tensors, whose sizes a trace turns into tensors
+            raise Uncountable("fvcore cannot trace a convolution on meta tensors with this torch") from error
         return Count(operators, tuple(sorted(filter(_may_hold_products, map(str, analysis.unsupported_ops())))))
 
     def lacking(self) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isqrt
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,7 @@ from vitbench.layer import Attend, Block, Layer, layers
 from vitbench.model import CHANNELS
 from vitbench.models.vit import SPECIAL, Vit
 from vitbench.operator import operators
+from vitbench.refusal import Refusal
 from vitbench.shape import Shape
 from vitbench.weights import Renaming, load, renamed
 
@@ -116,15 +118,19 @@ def resized(table: Tensor, special: int, shape: Shape) -> Tensor:
     """(1, special + n, D), n tokens of a square grid -> (1, special + height * width, D).
 
     As in fine-tuning at a higher resolution (Dosovitskiy 2021, section 3.2): bicubic, to a given size. Antialiased as
-    in timm; DeiT's code does without, torchvision's aligns corners. Rows of special tokens are kept.
+    in timm; DeiT's code does without, torchvision's aligns corners. Rows of special tokens are kept. A table of as many
+    rows as are wanted is taken as it is. Raises Refusal for what is no table of a square grid.
     """
-    first, grid = table[:, :special], table[:, special:]
-    side = round(grid.shape[1] ** 0.5)
-    if (side, side) == (shape.height, shape.width):
+    if table.shape[1:-1] == (special + shape.height * shape.width,):
         return table
-    grid = grid.reshape(1, side, side, -1).permute(0, 3, 1, 2)
+    rows = table.shape[1] - special if table.ndim == 3 else 0
+    side = isqrt(max(rows, 0))
+    if len(table) != 1 or side < 1 or side**2 != rows or not table.is_floating_point():
+        expected = f"(1, {special} + a square number, D)"
+        raise Refusal(f"a table of positions of {tuple(table.shape)} cannot be resized; expected floats of {expected}")
+    grid = table[:, special:].reshape(1, side, side, -1).permute(0, 3, 1, 2).float()  # there is none in half precision
     grid = interpolate(grid, size=(shape.height, shape.width), mode="bicubic", antialias=True)
-    return torch.cat([first, grid.flatten(2).transpose(1, 2)], 1)
+    return torch.cat([table[:, :special], grid.flatten(2).transpose(1, 2).to(table.dtype)], 1)
 
 
 def _sine(shape: Shape) -> Tensor:
