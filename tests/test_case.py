@@ -57,7 +57,7 @@ def test_the_flat_form_holds_each_value_under_its_own_name() -> None:
     [
         ({"dtype": "float8"}, "unknown dtype 'float8'; known: float32, bfloat16, float16, float64"),
         ({"device": "tpu"}, "unknown device 'tpu'; known: cpu, cuda"),
-        ({"scope": "all"}, "unknown scope 'all'; known: core, layer, block, model"),
+        ({"scope": "all"}, "global has no scope 'all'; known: core, layer, block"),
         ({"scope": "model"}, "global has no scope 'model'; known: core, layer, block"),
         ({"mode": "both"}, "unknown mode 'both'; known: inference, training"),
         ({"shape": Shape(0, 4, 4, 8, 2)}, "batch 0 is less than 1"),
@@ -67,7 +67,7 @@ def test_the_flat_form_holds_each_value_under_its_own_name() -> None:
         ({"shape": Shape(1, 4, 4, 8, 2, prefix=-1)}, "prefix -1 is less than 0"),
         ({"shape": Shape(1, 4, 4, 8, 3)}, "dim 8 is not divisible by 3 heads"),
         ({"operator": Window(4, 4)}, "shift 4 is not within 0 and window 4"),
-        ({"operator": Window(4), "shape": VIT}, "no place for 1 prefix tokens"),
+        ({"operator": Window(4), "shape": VIT}, "no place for prefix tokens; expected prefix 0, not 1"),
     ],
 )
 def test_a_refusal_names_the_value_and_what_was_expected(changed: dict[str, Any], message: str) -> None:

@@ -16,7 +16,7 @@ PLUGINS = [
     for folder in ("backends", "operators", "layers", "counters", "metrics")
     for path in (PACKAGE / folder).glob("*.py")
 ]
-FLOOR_0_AND_1 = ("shape", "case", "cost", "record", "sweep", "registry", "refusal", "operator")
+FLOOR_0_AND_1 = ("shape", "case", "cost", "record", "sweep", "registry", "refusal", "operator", "parts", "windows")
 ON_PAPER = [*PACKAGE.glob("operators/*.py"), *(PACKAGE / f"{name}.py" for name in FLOOR_0_AND_1)]
 HEAVY = ["torch", "numpy", "pandas", "scipy", "sympy", "matplotlib", "timm", "torchvision", "fvcore", "triton"]
 LIGHT = {

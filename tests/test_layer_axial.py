@@ -56,8 +56,3 @@ def test_macs_are_the_formula() -> None:
     h, w, d, heads = sympy.symbols("h w D H", integer=True, positive=True)
     expected = 8 * h * w * d**2 + 2 * h * w * (h + w) * d
     assert sympy.expand(Axial().cost(Shape(1, h, w, d, heads)).total_macs - expected) == 0
-
-
-def test_a_cls_token_is_refused() -> None:
-    reason = "axial attention follows the sides of a grid, which has no place for 1 prefix tokens"
-    assert Axial().refused(Shape(1, 4, 4, 8, 1, prefix=1)) == reason

@@ -87,8 +87,7 @@ def test_the_volume_is_quadratic_in_the_pixels_and_has_no_parameters() -> None:
     ("operator", "shape", "reason"),
     [
         (Correlation(0), Shape(1, 8, 8, 8, 1), "levels 0 is less than 1"),
-        (Correlation(), Shape(1, 9, 7, 8, 1), "4 levels need sides of at least 8 tokens, not 7"),
-        (Correlation(), Shape(1, 8, 8, 8, 1, 1), "a correlation pyramid pools a grid, which has no place for 1 prefix"),
+        (Correlation(), Shape(1, 9, 7, 8, 1), "4 levels need sides of at least 2^3 tokens, not 7"),
     ],
 )
 def test_what_has_no_pyramid_is_refused(operator: Correlation, shape: Shape, reason: str) -> None:

@@ -88,7 +88,6 @@ def test_a_layer_costs_what_hubhops_benchmark_prints() -> None:
         (3, Shape(1, 4, 6, 8, 2), "height 4 is not divisible by stripe 3"),
         (3, Shape(1, 6, 4, 8, 2), "width 4 is not divisible by stripe 3"),
         (2, Shape(1, 4, 4, 8, 1), "heads 1 is not even: half of them attend in each direction"),
-        (2, Shape(1, 4, 4, 8, 2, 1), "cross-shaped windows cut a grid, which has no place for 1 prefix tokens"),
     ],
 )
 def test_what_cannot_be_cut_into_stripes_is_refused(stripe: int, shape: Shape, reason: str) -> None:

@@ -123,14 +123,13 @@ def test_a_layer_costs_what_hubhops_benchmark_prints_less_norms_and_sampling() -
 
 
 @pytest.mark.parametrize(
-    ("operator", "prefix", "reason"),
+    ("operator", "reason"),
     [
-        (Deformable(3), 0, "heads 4 is not divisible by 3 groups of offsets"),
-        (Deformable(2, kernel=4), 0, "kernel 4 is not odd, so that it has no middle"),
-        (Deformable(2, offset_range=0), 0, "offset_range 0 is less than 1"),
-        (Deformable(0), 0, "groups 0 is less than 1"),
-        (Deformable(2), 1, "deformed points sample a grid, which has no place for 1 prefix tokens"),
+        (Deformable(3), "heads 4 is not divisible by 3 groups of offsets"),
+        (Deformable(2, kernel=4), "kernel 4 is not odd, so that it has no middle"),
+        (Deformable(2, offset_range=0), "offset_range 0 is less than 1"),
+        (Deformable(0), "groups 0 is less than 1"),
     ],
 )
-def test_what_cannot_be_sampled_is_refused(operator: Deformable, prefix: int, reason: str) -> None:
-    assert operator.refused(Shape(1, 4, 4, 8, 4, prefix)) == reason
+def test_what_cannot_be_sampled_is_refused(operator: Deformable, reason: str) -> None:
+    assert operator.refused(Shape(1, 4, 4, 8, 4)) == reason

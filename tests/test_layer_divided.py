@@ -76,7 +76,6 @@ def test_twelve_blocks_make_the_published_macs_of_timesformer() -> None:
     [
         (Divided(0), Shape(1, 8, 8, 8, 1), "frames 0 is less than 1"),
         (Divided(3), Shape(1, 8, 8, 8, 1), "height 8 is not divisible by 3 frames, one above another"),
-        (Divided(2), Shape(1, 8, 8, 8, 1, 1), "frames divide a grid, which has no place for 1 prefix tokens"),
     ],
 )
 def test_what_is_no_stack_of_frames_is_refused(operator: Divided, shape: Shape, reason: str) -> None:

@@ -137,14 +137,13 @@ def test_a_layer_costs_what_hubhops_benchmark_prints_less_queries_of_pooled_wind
 
 
 @pytest.mark.parametrize(
-    ("operator", "prefix", "reason"),
+    ("operator", "reason"),
     [
-        (Focal(0), 0, "window 0 is less than 1"),
-        (Focal(2), 0, "expand 3 is not within 0 and window 2"),
-        (Focal(3, expand=-1), 0, "expand -1 is not within 0 and window 3"),
-        (Focal(3, region=4), 0, "region 4 is not odd, so that it has no window in its middle"),
-        (Focal(3), 1, "focal windows cut a grid, which has no place for 1 prefix tokens"),
+        (Focal(0), "window 0 is less than 1"),
+        (Focal(2), "expand 3 is not within 0 and window 2"),
+        (Focal(3, expand=-1), "expand -1 is not within 0 and window 3"),
+        (Focal(3, region=4), "region 4 is not odd, so that it has no middle"),
     ],
 )
-def test_what_has_no_focal_window_is_refused(operator: Focal, prefix: int, reason: str) -> None:
-    assert operator.refused(Shape(1, 4, 4, 8, 4, prefix)) == reason
+def test_what_has_no_focal_window_is_refused(operator: Focal, reason: str) -> None:
+    assert operator.refused(Shape(1, 4, 4, 8, 4)) == reason

@@ -63,8 +63,3 @@ def test_macs_are_3nd2_and_2n2d() -> None:
 
 def test_at_the_papers_128_features_the_three_matrices_and_alpha_are_all_there_is() -> None:
     assert Gma().cost(Shape(1, 46, 62, 128, 1)).parameters == 3 * 128 * 128 + 1
-
-
-def test_tokens_beside_the_grid_are_refused() -> None:
-    reason = "motion aggregation spans a grid, which has no place for 1 prefix tokens"
-    assert Gma().refused(Shape(1, 8, 8, 8, 1, prefix=1)) == reason

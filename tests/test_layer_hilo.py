@@ -71,7 +71,6 @@ def test_the_layer_of_vit_b_has_the_published_macs_and_parameters() -> None:
         (HiLo(2, 101), Shape(1, 8, 8, 8, 1), "alpha 101 is not within 0 and 100 per cent"),
         (HiLo(2), Shape(1, 8, 7, 8, 1), "width 7 is not divisible by window 2"),
         (HiLo(3), Shape(1, 8, 9, 8, 1), "height 8 is not divisible by window 3"),
-        (HiLo(2), Shape(1, 8, 8, 8, 1, prefix=1), "HiLo pools a grid, which has no place for 1 prefix tokens"),
     ],
 )
 def test_what_it_cannot_pool_is_refused(operator: HiLo, shape: Shape, reason: str) -> None:

@@ -89,8 +89,8 @@ def test_the_table_holds_a_row_for_every_offset() -> None:
 @pytest.mark.parametrize(
     ("kernel", "reason"),
     [
-        (4, "kernel 4 is not an odd number of tokens"),
-        (-1, "kernel -1 is not an odd number of tokens"),
+        (4, "kernel 4 is not odd, so that it has no middle"),
+        (-1, "kernel -1 is less than 1"),
         (7, "kernel 7 is larger than a side of the 5 x 9 grid"),
     ],
 )

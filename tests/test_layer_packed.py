@@ -82,8 +82,7 @@ def test_packing_saves_padding_in_the_projections_and_pays_for_pairs_of_other_im
     [
         (0, Shape(1, 4, 4, 8, 2), "images 0 is less than 1"),
         (4, Shape(1, 4, 14, 8, 2), "width 14 is not divisible by 10, the shares of 4 images"),
-        (2, Shape(1, 4, 6, 8, 2, prefix=1), "packing fills a grid, which has no place for 1 prefix tokens"),
     ],
 )
 def test_a_grid_that_the_images_cannot_share_is_refused(images: int, shape: Shape, reason: str) -> None:
-    assert Packed(images).unsupported(shape) == reason
+    assert Packed(images).refused(shape) == reason

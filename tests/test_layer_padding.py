@@ -70,8 +70,7 @@ def test_padding_is_computed_as_if_it_were_real() -> None:
         (0, SHAPE, "images 0 is less than 1"),
         (2, SHAPE, "width 9 is not divisible by 2 images of different widths"),
         (9, SHAPE, "batch 6 is not divisible by 9 images of different widths"),
-        (1, Shape(1, 4, 4, 8, 2, prefix=2), "padding fills a grid, which has no place for 2 prefix tokens"),
     ],
 )
 def test_a_batch_that_the_widths_do_not_divide_is_refused(images: int, shape: Shape, reason: str) -> None:
-    assert Padding(images).unsupported(shape) == reason
+    assert Padding(images).refused(shape) == reason

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 from examples import example_operators, example_shape
@@ -73,8 +73,10 @@ def test_a_value_given_twice_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("operator", example_operators(), ids=str)
 def test_an_unknown_scope_is_refused(operator: Operator) -> None:
-    with pytest.raises(Refusal, match="unknown scope 'nothing' of "):
-        operator.cost(example_shape(operator), "nothing")
+    shape, reason = example_shape(operator), f"{operator.name} has no scope 'nothing'; known: {operator.scopes[0]}"
+    assert (operator.refused(shape, "nothing") or "").startswith(reason)
+    with pytest.raises(Refusal, match=reason):
+        operator.cost(shape, "nothing")
 
 
 @pytest.mark.parametrize(
@@ -83,11 +85,16 @@ def test_an_unknown_scope_is_refused(operator: Operator) -> None:
         (Window(0), Shape(1, 8, 8, 8, 1), "window 0 is less than 1"),
         (Window(4, 4), Shape(1, 8, 8, 8, 1), "shift 4 is not within 0 and window 4"),
         (Window(4, -1), Shape(1, 8, 8, 8, 1), "shift -1 is not within 0 and window 4"),
-        (Window(4), Shape(1, 8, 8, 8, 1, prefix=1), "windows cut a grid, which has no place for 1 prefix tokens"),
     ],
 )
 def test_windows_refuse_what_they_cannot_cut(operator: Window, shape: Shape, reason: str) -> None:
-    assert operator.unsupported(shape) == reason
+    assert operator.refused(shape) == reason
+
+
+@pytest.mark.parametrize("operator", [one for one in example_operators() if not one.prefixed], ids=str)
+def test_what_runs_on_a_grid_refuses_tokens_beside_it(operator: Operator) -> None:
+    reason = f"{operator.name} runs on a grid, which has no place for prefix tokens; expected prefix 0, not 2"
+    assert operator.refused(replace(example_shape(operator), prefix=2), operator.scopes[-1]) == reason
 
 
 @pytest.mark.parametrize("operator", example_operators(), ids=str)

@@ -83,9 +83,10 @@ def test_a_file_dropped_into_the_folder_is_found(tmp_path: Path, monkeypatch: py
     assert len(list(things)) == 1
 
 
-@pytest.mark.parametrize(("folder", "registry"), [("operators", operators), ("layers", layers), ("backends", backends)])
-def test_every_file_of_a_folder_of_plug_ins_registers_something(folder: str, registry: Registry[Thing]) -> None:
-    files = {path.stem for path in (Path(__file__).parents[1] / "vitbench" / folder).glob("[!_]*.py")}
+@pytest.mark.parametrize("registry", [operators, layers, backends, counters], ids=lambda registry: registry.kind)
+def test_every_file_of_the_folders_of_plug_ins_registers_something(registry: Registry[Thing]) -> None:
+    folders = [Path(__file__).parents[1].joinpath(*package.split(".")) for package in registry.packages]
+    files = {path.stem for folder in folders for path in folder.glob("[!_]*.py")}
     modules = {(item if isinstance(item, type) else type(item)).__module__.rpartition(".")[2] for item in registry}
     assert files == modules
 

@@ -102,13 +102,13 @@ MALFORMED = {
     "an unknown parameter": (replaced("shift3", "stride3"), ["'stride'", "shift"]),
     "an unknown backend": (replaced('"naive"', '"native"'), ["unknown backend 'native'", "naive"]),
     "an unknown dtype": (replaced("dim = 96", 'dim = 96\ndtype = "float8"'), ["unknown dtype 'float8'", "float16"]),
-    "an unknown scope": (replaced('"core"', '"all"'), ["unknown scope 'all'", "layer"]),
+    "an unknown scope": (replaced('"core"', '"all"'), ["no scope 'all'", "layer"]),
     "an unknown mode": (replaced("dim = 96", 'dim = 96\nmode = "both"'), ["unknown mode 'both'", "training"]),
     "a patch that does not divide": (replaced("patch = 16", "patch = 15"), ["image 224", "patch 15"]),
     "a patch of nothing": (replaced("patch = 16", "patch = 0"), ["patch 0"]),
     "heads that do not divide": (replaced("heads = 3", "heads = 5"), ["dim 96 is not divisible by 5 heads"]),
     "a batch of nothing": (replaced("batch = 2", "batch = 0"), ["batch 0 is less than 1"]),
-    "a window's prefix": (replaced("dim = 96", "dim = 96\nprefix = 1"), ["1 prefix tokens"]),
+    "a window's prefix": (replaced("dim = 96", "dim = 96\nprefix = 1"), ["prefix 0, not 1"]),
     "a shift as wide as the window": (replaced("shift3", "shift7"), ["shift 7", "window 7"]),
 }
 

@@ -124,9 +124,7 @@ class Case:
             rest = {name: flat[name] for name in _OWN if name in flat or name == "backend"}
             return cls(kind(**given(kind)), Shape(**given(Shape)), **rest)
         except KeyError as error:
-            raise Refusal(
-                f"a case lacks {error.args[0]!r}; expected operator, its parameters, shape and backend"
-            ) from None
+            raise Refusal(f"a case lacks {error.args[0]!r}; expected it beside what it has") from None
 
 
 def _needed(field: Field[Any]) -> bool:

@@ -87,8 +87,8 @@ def error(case: Case, program: Program) -> float:
     for value in found:
         if value.dtype != program.inputs[0].dtype:
             raise Wrong(f"a result is {value.dtype}; right is {program.inputs[0].dtype}")
-    # A gradient that happens to cancel (of a temperature: a sum over all tokens) is judged by its size for another output
-    # gradient. Those of parameters, which sum over all tokens, are far larger than the outputs and stand apart.
+    # A gradient that happens to cancel (of a temperature: a sum over all tokens) is judged by its size for another
+    # output gradient. Those of parameters, sums over all tokens, are far larger than the outputs and stand apart.
     again = _results(reference, _outputs(reference), keep, seed=2) if program.training else right
     sizes = [float(max(true.abs().max(), other.abs().max())) for true, other in zip(right, again, strict=True)]
     beside = len(outputs) + sum(x.requires_grad for x in program.inputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -15,19 +16,31 @@ from vitbench.shape import Shape
 Attend = Callable[..., Tensor]  # Backend.attend
 
 
+def split_heads(x: Tensor, heads: int, count: int = 1) -> Tensor:
+    """(B, G, N, count H d) -> (count, B, G, H, N, d): q, k, v or some of them, side by side, each head by head."""
+    parts: Tensor = x.unflatten(-1, (count, heads, -1))
+    return parts.permute(3, 0, 1, 4, 2, 5)
+
+
+def join_heads(x: Tensor) -> Tensor:
+    """(B, G, H, N, d) -> (B, G, N, H d): heads side by side."""
+    return x.transpose(2, 3).flatten(3)
+
+
 class Layer(nn.Module):
     """An operator's module: forward takes and gives what the operator says, (B, N, D) unless it says otherwise.
 
     N: prefix tokens first, then the grid row by row. self.attend is the backend's and is called for every softmax
-    attention of the operator, in its order.
+    attention of the operator, in its order. Parameters that a paper starts at a constant, or close to zero, are drawn
+    at random here, and large: a program or a backend that drops one must be seen to be wrong.
     """
 
     name: ClassVar[str]  # the operator's
+    operator: Operator  # a layer that reads its parameters says which
 
     def __init__(self, operator: Any, shape: Shape, attend: Attend) -> None:
         super().__init__()
-        self.operator: Operator = operator
-        self.shape, self.attend = shape, attend
+        self.operator, self.shape, self.attend = operator, shape, attend
 
     def masks(self) -> tuple[Tensor | None, ...]:
         """The mask of each attention: bool, broadcastable to (B, G, H, N, M), True = may attend; in most, none."""
@@ -55,14 +68,32 @@ class SelfAttention(Layer):
 
     def heads(self, x: Tensor) -> Tensor:
         """(B, G, N, D) -> q, k, v: (3, B, G, H, N, d)."""
-        b, g, n, _ = x.shape
-        qkv: Tensor = self.qkv(x).view(b, g, n, 3, self.shape.heads, -1)
-        return qkv.permute(3, 0, 1, 4, 2, 5)
+        return split_heads(self.qkv(x), self.shape.heads, 3)
 
     def joined(self, out: Tensor) -> Tensor:
         """(B, G, H, N, d) -> (B, G, N, D): heads side by side, projected."""
-        result: Tensor = self.proj(out.transpose(2, 3).flatten(3))
+        result: Tensor = self.proj(join_heads(out))
         return result
+
+
+class MaskedSelfAttention(SelfAttention, ABC):
+    """All tokens in one group, under one mask for all heads that is made with the layer."""
+
+    mask: Tensor
+
+    def __init__(self, operator: Any, shape: Shape, attend: Attend) -> None:
+        super().__init__(operator, shape, attend)
+        self.register_buffer("mask", self.made(), persistent=False)
+
+    @abstractmethod
+    def made(self) -> Tensor:
+        """The mask, (B or 1, 1, 1, N or 1, N)."""
+
+    def masks(self) -> tuple[Tensor]:
+        return (self.mask,)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.attend_groups(x.unsqueeze(1), mask=self.mask).squeeze(1)
 
 
 class Core(nn.Module):

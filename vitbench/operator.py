@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from vitbench.arithmetic import Number
 from vitbench.attention import Attention, Size
@@ -34,6 +34,7 @@ class Operator(ABC):
     paper: ClassVar[str]  # authors, year, section or equation
     scopes: ClassVar[tuple[str, ...]] = ("core", "layer", "block")  # core: only with softmax attention
     choices: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # the words that each parameter of words may be
+    prefixed: ClassVar[bool] = True  # False: its tokens are those of a grid alone
 
     @abstractmethod
     def attentions(self, shape: Shape) -> tuple[Attention, ...]:
@@ -67,16 +68,22 @@ class Operator(ABC):
         for field, words in self.choices.items():
             if getattr(self, field) not in words:
                 return f"unknown {field} {getattr(self, field)!r}; known: {', '.join(words)}"
-        if scope not in SCOPES:
-            return f"unknown scope {scope!r}; known: {', '.join(SCOPES)}"
-        if scope not in self.scopes:
-            return f"{self.name} has no scope {scope!r}; known: {', '.join(self.scopes)}"
-        return shape.unsupported() or self.unsupported(shape)
+        if reason := self._unscoped(scope) or shape.unsupported() or self.unsupported(shape):
+            return reason
+        if self.prefixed or not shape.prefix:
+            return None
+        return (
+            f"{self.name} runs on a grid, which has no place for prefix tokens; expected prefix 0, not {shape.prefix}"
+        )
+
+    def _unscoped(self, scope: str) -> str | None:
+        known = ", ".join(self.scopes)
+        return None if scope in self.scopes else f"{self.name} has no scope {scope!r}; known: {known}"
 
     def cost(self, shape: Shape, scope: str = "layer", mode: str = "inference") -> Cost:
         """Closed form for one batch. scope: one of the operator's. mode: inference or training."""
-        if scope not in self.scopes:
-            raise Refusal(f"unknown scope {scope!r} of {self.name}; known: {', '.join(self.scopes)}")
+        if reason := self._unscoped(scope):
+            raise Refusal(reason)
         cores = [attention.cost() for attention in self.attentions(shape)]
         cost = sum(cores, Cost())
         if scope == "core":
@@ -94,31 +101,7 @@ class Operator(ABC):
         glued = known[:1] if known and known[0].default is MISSING and known[0].type == "int" else ()
         head = self.name + "".join(str(getattr(self, field.name)) for field in glued)
         others = [field for field in known[len(glued) :] if getattr(self, field.name) != field.default]
-        return "-".join([head, *(_written(field, getattr(self, field.name)) for field in others)])
-
-
-def _written(field: Any, value: Any) -> str:
-    return f"{field.name}={value}" if field.type == "str" else f"{field.name}{value}"
-
-
-def self_attention(shape: Shape, **given: Any) -> Attention:
-    """All N tokens of an image among themselves, in one group. given: further fields of Attention."""
-    return Attention(shape.batch, 1, shape.heads, shape.tokens, shape.tokens, shape.head_dim, **given)
-
-
-def self_projections(shape: Shape) -> Cost:
-    """qkv and proj of all N tokens, with biases (Vaswani 2017, section 3.2.2)."""
-    tokens, dim = shape.batch * shape.tokens, shape.dim
-    return Cost(
-        macs={"qkv": 3 * tokens * dim**2, "proj": tokens * dim**2},
-        elementwise=4 * tokens * dim,  # biases
-        parameters=4 * dim**2 + 4 * dim,
-    )
-
-
-def grid_only(what: str, shape: Shape) -> str | None:
-    """The refusal of prefix tokens. what: the operator and a verb, such as "windows cut"."""
-    return f"{what} a grid, which has no place for {shape.prefix} prefix tokens" if shape.prefix else None
+        return "-".join([head, *(f"{one.name}{'=' * (one.type == 'str')}{getattr(self, one.name)}" for one in others)])
 
 
 operators: Registry[type[Operator]] = Registry("operator", "vitbench.operators", "vitbench.models")
@@ -126,7 +109,7 @@ operators: Registry[type[Operator]] = Registry("operator", "vitbench.operators",
 
 def parse_operator(text: str) -> Operator:
     """The operator that str() wrote: a name, its first number glued on, others as -name and number, or -name=word."""
-    words = [re.fullmatch(r"([a-z_]+?)(?:([0-9]+)|=([a-z_]+))?", word) for word in text.split("-")]
+    words = [re.fullmatch(r"([a-z_]+?)(?:([0-9]{1,9})|=([a-z_]+))?", word) for word in text.split("-")]
     head, rest = words[0], words[1:]
     if head is None or head[3] or not all(word and (word[2] or word[3]) for word in rest):
         raise Refusal(f"operator {text!r} is not of the form name, name7, name7-parameter3 or name-parameter=word")

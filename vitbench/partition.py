@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
+from torch.nn.functional import max_pool2d, pad
 
-from vitbench.windows import Axis
+from vitbench.windows import Windows
 
 
-class Partition(NamedTuple):
+class Partition(Windows):
     """A grid cut into windows. Padding first, then rolling: else wrapped tokens would attend.
 
     Padding tokens are zeros and are attended to, as in Swin's code.
     """
-
-    rows: Axis
-    columns: Axis
 
     def cut(self, x: Tensor) -> Tensor:
         """(B, height * width, C) -> (B, windows, tokens of a window, C), windows row by row."""
@@ -52,7 +47,7 @@ class Partition(NamedTuple):
         windows = self._windows(grid[None, :, :, None]).squeeze(-1).squeeze(0)  # (G, n)
         return (windows[:, :, None] == windows[:, None, :])[None, :, None]
 
-    def offsets(self) -> Tensor:
+    def numbers(self) -> Tensor:
         """(n, n): for each query and key of a window the number of their offset, of (2 m_h - 1)(2 m_w - 1)."""
         height, width = self.rows.window, self.columns.window
         row, column = torch.arange(height).repeat_interleave(width), torch.arange(width).repeat(height)
@@ -66,3 +61,15 @@ class Partition(NamedTuple):
         rows, columns = self
         x = x.view(-1, rows.windows, rows.window, columns.windows, columns.window, x.shape[-1])
         return x.transpose(2, 3).flatten(3, 4).flatten(1, 2)
+
+
+def bias_of(table: Tensor, numbers: Tensor) -> Tensor:
+    """table: (offsets, H); numbers: (n, m), of the offset of each query and key -> (H, n, m)."""
+    return table[numbers.flatten()].view(*numbers.shape, -1).permute(2, 0, 1)
+
+
+def subsampled(x: Tensor, height: int, width: int) -> Tensor:
+    """(B, N, C) -> (B, M, C): the largest of each 2x2 tokens of each grid of that many; N holds one or several."""
+    grids = x.unflatten(1, (-1, height, width)).flatten(0, 1)
+    largest = max_pool2d(grids.permute(0, 3, 1, 2), 2).permute(0, 2, 3, 1)
+    return largest.reshape(len(x), -1, x.shape[-1])

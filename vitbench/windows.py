@@ -1,10 +1,14 @@
-"""Windows on paper: one side of a grid cut into windows, padded and shifted as in Swin's code."""
+"""Windows on paper: a grid cut into windows, padded and shifted as in Swin's code."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from vitbench.arithmetic import Number, ceil_div, larger, smaller
+from vitbench.arithmetic import Number, ceil_div, ever_positive, larger, smaller
+from vitbench.attention import Attention
+from vitbench.parts import at_least
+from vitbench.shape import Shape
 
 
 @dataclass(frozen=True)
@@ -52,3 +56,53 @@ def axis(side: Number, window: Number, shift: Number) -> Axis:
     fitted = smaller(window, side)
     several = smaller(ceil_div(side, fitted) - 1, 1)  # 1 where there are two windows or more, else 0
     return Axis(side, fitted, shift * several)
+
+
+class Windows(NamedTuple):
+    """Both sides of the grid cut into windows."""
+
+    rows: Axis
+    columns: Axis
+
+    @property
+    def groups(self) -> Number:
+        """Windows of one image."""
+        return self.rows.windows * self.columns.windows
+
+    @property
+    def inside(self) -> Number:
+        """Tokens of a window."""
+        return self.rows.window * self.columns.window
+
+    @property
+    def padded(self) -> Number:
+        """Tokens of one image, padding among them."""
+        return self.rows.padded * self.columns.padded
+
+    @property
+    def offsets(self) -> Number:
+        """How many offsets there are between two tokens of a window."""
+        return (2 * self.rows.window - 1) * (2 * self.columns.window - 1)
+
+    def allowed_pairs(self) -> Number:
+        """Of one image, all windows together."""
+        return self.rows.allowed_pairs() * self.columns.allowed_pairs()
+
+    def attention(self, shape: Shape, **given: Any) -> Attention:
+        """The tokens of each window among themselves; if shifted, masked. given: further fields of Attention."""
+        n = self.inside
+        mask = (1, self.groups, 1, n, n) if ever_positive(self.rows.shift + self.columns.shift) else None
+        useful = shape.batch * self.allowed_pairs()
+        return Attention(shape.batch, self.groups, shape.heads, n, n, shape.head_dim, mask=mask, useful=useful, **given)
+
+
+def windows(shape: Shape, window: int, shift: int = 0) -> Windows:
+    """The grid cut into windows that are fitted to its sides."""
+    return Windows(axis(shape.height, window, shift), axis(shape.width, window, shift))
+
+
+def refused(window: int, shift: int = 0) -> str | None:
+    """Why there are no such windows, in one sentence; None if there are."""
+    if reason := at_least(1, window=window):
+        return reason
+    return None if 0 <= shift < window else f"shift {shift} is not within 0 and window {window}"

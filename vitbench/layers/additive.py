@@ -23,14 +23,12 @@ class AdditiveAttention(SelfAttention):
     def __init__(self, operator: Additive, shape: Shape, attend: Attend) -> None:
         super().__init__(operator, shape, attend)
         self.v = nn.Parameter(torch.empty(shape.heads, shape.head_dim))
-        # Scores of unit size; not Bahdanau's zeros, with which queries and keys would have no say.
-        nn.init.normal_(self.v, std=shape.head_dim**-0.5)
+        nn.init.normal_(self.v, std=shape.head_dim**-0.5)  # scores of unit size
 
     def forward(self, x: Tensor) -> Tensor:
         (b, n, _), h = x.shape, self.shape.heads
-        q, k, v = self.qkv(x).view(b, n, 3, h, -1).permute(2, 3, 0, 1, 4)  # (H, B, N, d) each
+        q, k, v = self.heads(x.unsqueeze(1)).squeeze(2).transpose(1, 2)  # (H, B, N, d) each
         hidden = (q.unsqueeze(3) + k.unsqueeze(2)).tanh_()
         scores = torch.bmm(hidden.flatten(1, 3), self.v.unsqueeze(-1)).view(h, b, n, n)
         mixed = scores.softmax(-1) @ v
-        result: Tensor = self.proj(mixed.permute(1, 2, 0, 3).flatten(2))
-        return result
+        return self.joined(mixed.transpose(0, 1).unsqueeze(1)).squeeze(1)

@@ -10,7 +10,7 @@ from torch.nn.functional import linear, normalize
 
 from vitbench.layer import Attend, SelfAttention, layers
 from vitbench.operators.cosine_window import HIDDEN, CosineWindow
-from vitbench.partition import Partition
+from vitbench.partition import Partition, bias_of
 from vitbench.shape import Shape
 
 SMALLEST_TEMPERATURE = 0.01  # Liu 2022, section 3.2
@@ -35,15 +35,13 @@ class CosineWindowAttention(SelfAttention):
         self.cpb = nn.Sequential(nn.Linear(2, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, shape.heads, bias=False))
         self.windows = Partition(*operator.axes(shape))
         self.register_buffer("offsets", log_spaced(self.windows), persistent=False)
-        self.register_buffer("index", self.windows.offsets(), persistent=False)
+        self.register_buffer("index", self.windows.numbers(), persistent=False)
         self.register_buffer("allowed", self.windows.allowed(), persistent=False)
 
     def bias(self) -> Tensor:
         """(1, 1, H, n, n), n tokens of a window, between 0 and 16."""
-        n = len(self.index)
         table = 16 * self.cpb(self.offsets).sigmoid()
-        bias: Tensor = table[self.index.flatten()].view(n, n, -1).permute(2, 0, 1).contiguous()[None, None]
-        return bias
+        return bias_of(table, self.index).contiguous()[None, None]
 
     def masks(self) -> tuple[Tensor | None]:
         return (self.allowed,)
@@ -65,7 +63,7 @@ class KeysWithoutBias(nn.Linear):
         super().__init__(dim, 3 * dim, bias=False)
         self.q_bias, self.v_bias = nn.Parameter(torch.empty(dim)), nn.Parameter(torch.empty(dim))
         for bias in (self.q_bias, self.v_bias):
-            nn.init.uniform_(bias, -(dim**-0.5), dim**-0.5)  # not Swin's zeros: if dropped, it must be seen
+            nn.init.uniform_(bias, -(dim**-0.5), dim**-0.5)
 
     def forward(self, x: Tensor) -> Tensor:
         return linear(x, self.weight, torch.cat((self.q_bias, torch.zeros_like(self.q_bias), self.v_bias)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from vitbench.layer import Attend, Layer, layers
+from vitbench.layer import Attend, Layer, join_heads, layers, split_heads
 from vitbench.operators.cross import Cross
 from vitbench.shape import Shape
 
@@ -25,9 +25,7 @@ class CrossAttention(Layer):
         self.proj = nn.Linear(shape.dim, shape.dim)
 
     def forward(self, x: Tensor, memory: Tensor) -> Tensor:
-        (b, n, _), m, h = x.shape, memory.shape[1], self.shape.heads
-        q = self.q(x).view(b, 1, n, h, -1).transpose(2, 3)
-        k, v = self.kv(memory).view(b, 1, m, 2, h, -1).permute(3, 0, 1, 4, 2, 5)
-        mixed = self.attend(q, k, v)  # (B, 1, H, N, d)
-        result: Tensor = self.proj(mixed.transpose(2, 3).reshape(b, n, -1))
+        (q,) = split_heads(self.q(x).unsqueeze(1), self.shape.heads)
+        k, v = split_heads(self.kv(memory).unsqueeze(1), self.shape.heads, 2)
+        result: Tensor = self.proj(join_heads(self.attend(q, k, v)).squeeze(1))
         return result

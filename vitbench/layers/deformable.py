@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, grid_sample
 
-from vitbench.layer import Attend, Layer, layers
+from vitbench.layer import Attend, Layer, join_heads, layers, split_heads
 from vitbench.operators.deformable import Deformable
 from vitbench.shape import Shape
 
@@ -41,19 +41,19 @@ class DeformableAttention(Layer):
     """
 
     name = "deformable"
+    operator: Deformable
     sides: Tensor
 
     def __init__(self, operator: Deformable, shape: Shape, attend: Attend) -> None:
         super().__init__(operator, shape, attend)
         dim, kernel, width = shape.dim, operator.kernel, shape.dim // operator.groups
-        self.groups, self.points = operator.groups, operator.points(shape)
+        self.points = operator.points(shape)
         self.q, self.kv, self.proj = nn.Linear(dim, dim), nn.Linear(dim, 2 * dim), nn.Linear(dim, dim)
         self.conv = nn.Conv2d(width, width, kernel, stride=operator.stride, padding=kernel // 2, groups=width)
         self.norm, self.offset = nn.LayerNorm(width), nn.Linear(width, 2, bias=False)
         self.table = nn.Parameter(torch.empty(shape.heads, 2 * shape.height - 1, 2 * shape.width - 1))
-        nn.init.normal_(self.table)  # not DAT's 0.01: a backend that drops the bias must be seen to be wrong
+        nn.init.normal_(self.table)
         self.tokens, self.references = Lattice(shape.height, shape.width), Lattice(*self.points)
-        self.offset_range = operator.offset_range
         self.draw_offsets()
         self.register_buffer("sides", torch.tensor(self.points[::-1]), persistent=False)
 
@@ -67,38 +67,36 @@ class DeformableAttention(Layer):
         nn.init.uniform_(self.norm.bias, 0.9, 1.1)
         nn.init.uniform_(self.offset.weight, 0.5, 1.5)
         sides = zip((self.shape.width, self.shape.height), self.points[::-1], strict=True)
-        wanted = torch.tensor([_midway(side, points, self.offset_range) for side, points in sides])
+        wanted = torch.tensor([_midway(side, points, self.operator.offset_range) for side, points in sides])
         with torch.no_grad():
             self.offset.weight.mul_((wanted / self.offset(gelu(self.norm.bias)))[:, None])
 
     def forward(self, x: Tensor) -> Tensor:
-        b, n, dim = x.shape
-        heads = self.shape.heads
-        q = self.q(x)
+        q, heads = self.q(x), self.shape.heads
         # Half precision has too few digits for places; torch's autocast samples in float32 too.
         places = self.places(q, torch.promote_types(x.dtype, torch.float32))
         sampled = grid_sample(self.planes(x).to(places.dtype), places[:, None], align_corners=True)
-        kv = self.kv(sampled.view(b, dim, -1).mT.to(x.dtype)).reshape(b, 1, -1, 2, heads, dim // heads)
-        k, v = kv.permute(3, 0, 1, 4, 2, 5)
-        out = self.attend(q.view(b, 1, n, heads, -1).transpose(2, 3), k, v, bias=self.bias(places).to(x.dtype))
-        result: Tensor = self.proj(out.transpose(2, 3).flatten(3).squeeze(1))
+        kv = self.kv(sampled.view(len(x), self.shape.dim, -1).mT.to(x.dtype))
+        (q,), (k, v) = split_heads(q.unsqueeze(1), heads), split_heads(kv.unsqueeze(1), heads, 2)
+        out = self.attend(q, k, v, bias=self.bias(places).to(x.dtype))
+        result: Tensor = self.proj(join_heads(out).squeeze(1))
         return result
 
     def planes(self, x: Tensor) -> Tensor:
         """(B, N, D) -> (B G, D / G, h, w)."""
-        return x.mT.reshape(-1, x.shape[-1] // self.groups, self.shape.height, self.shape.width)
+        return x.mT.reshape(-1, x.shape[-1] // self.operator.groups, self.shape.height, self.shape.width)
 
     def places(self, q: Tensor, dtype: torch.dtype) -> Tensor:
         """(B G, n, 2): where each point is sampled, x and y within -1 and 1."""
         features = self.norm(self.conv(self.planes(q)).flatten(2).mT)
         offset = self.offset(gelu(features)).to(dtype).tanh()
-        moved: Tensor = self.references(dtype) + offset * self.offset_range / self.sides
+        moved: Tensor = self.references(dtype) + offset * self.operator.offset_range / self.sides
         return moved
 
     def bias(self, places: Tensor) -> Tensor:
         """(B, 1, H, N, n): the table sampled at half the way from each point to each query."""
         entries, n, _ = places.shape
-        images, _, *sides = (entries // self.groups, *self.table.shape)
+        images, _, *sides = (entries // self.operator.groups, *self.table.shape)
         ways = (self.tokens(places.dtype)[:, None] - places[:, None]) / 2  # (B G, N, n, 2)
         tables = self.table.to(places.dtype).expand(images, -1, -1, -1).reshape(entries, -1, *sides)
         sampled = grid_sample(tables, ways, align_corners=True)

@@ -18,17 +18,17 @@ class DividedAttention(Layer):
     """
 
     name = "divided"
+    operator: Divided
 
     def __init__(self, operator: Divided, shape: Shape, attend: Attend) -> None:
         super().__init__(operator, shape, attend)
-        self.frames = operator.frames
         self.time = SelfAttention(operator, shape, attend)
-        self.temporal_fc = nn.Linear(shape.dim, shape.dim)  # the authors start it at zero, where a wrong time is unseen
+        self.temporal_fc = nn.Linear(shape.dim, shape.dim)
         self.norm = nn.LayerNorm(shape.dim)
         self.space = SelfAttention(operator, shape, attend)
 
     def forward(self, x: Tensor) -> Tensor:
-        frames = x.unflatten(1, (self.frames, -1))  # (B, F, places, D)
+        frames = x.unflatten(1, (self.operator.frames, -1))  # (B, F, places, D)
         places = frames.transpose(1, 2).contiguous()  # one copy, not one each of q, k and v in a backend
         over_time: Tensor = self.temporal_fc(self.time.attend_groups(places)).transpose(1, 2)
         over_space = self.space.attend_groups(self.norm(frames + over_time))

@@ -7,9 +7,9 @@ from itertools import product
 import torch
 from torch import Tensor, nn
 
-from vitbench.layer import Attend, Layer, layers
+from vitbench.layer import Attend, Layer, join_heads, layers, split_heads
 from vitbench.operators.focal import Focal
-from vitbench.partition import Partition
+from vitbench.partition import Partition, bias_of
 from vitbench.shape import Shape
 from vitbench.windows import Axis
 
@@ -34,22 +34,21 @@ class FocalAttention(Layer):
         super().__init__(operator, shape, attend)
         self.partition = Partition(*operator.axes(shape))
         expand, around = operator.surroundings(shape)
-        rows, columns = self.partition
-        n, dim = rows.window * columns.window, shape.dim
+        n, dim = self.partition.inside, shape.dim
         self.pool = nn.Linear(n, 1)
         self.q, self.kv, self.proj = nn.Linear(dim, dim), nn.Linear(dim, 2 * dim), nn.Linear(dim, dim)
         sizes = {
-            "table": ((2 * rows.window - 1) * (2 * columns.window - 1), shape.heads),
+            "table": (self.partition.offsets, shape.heads),
             "surround": (shape.heads, n, around),
             "far": (shape.heads, 1, operator.region**2),
         }
-        for name, size in sizes.items():  # drawn, not 0 or 0.02: a backend that drops the bias must be seen to be wrong
+        for name, size in sizes.items():
             self.register_parameter(name, nn.Parameter(torch.randn(size)) if all(size) else None)
         pooled, inside = _region(self.partition, operator.region)
         own = torch.arange(len(pooled) * n).view(-1, n)
         keys = torch.cat((own, _surroundings(self.partition, expand), len(pooled) * n + pooled), dim=1)
         seen = torch.cat((torch.ones(len(pooled), n + around, dtype=torch.bool), inside), dim=1)
-        self.register_buffer("index", self.partition.offsets(), persistent=False)
+        self.register_buffer("index", self.partition.numbers(), persistent=False)
         self.register_buffer("places", keys.flatten(), persistent=False)
         self.register_buffer("allowed", seen[None, :, None, None] if operator.region > 1 else None, persistent=False)
 
@@ -59,19 +58,17 @@ class FocalAttention(Layer):
     def forward(self, x: Tensor) -> Tensor:
         heads = self.shape.heads
         windows = self.partition.cut(x)
-        b, g, n, dim = windows.shape
+        b, g, _, dim = windows.shape
         pooled = torch.bmm(self.pool.weight.expand(b * g, -1, -1), windows.flatten(0, 1)) + self.pool.bias
         tokens = torch.cat((windows.flatten(1, 2), pooled.view(b, g, dim)), dim=1)
-        kv = self.kv(tokens).index_select(1, self.places).view(b, g, -1, 2, heads, dim // heads)
-        k, v = kv.permute(3, 0, 1, 4, 2, 5)
-        q = self.q(windows).view(b, g, n, heads, -1).transpose(2, 3)
+        kv = self.kv(tokens).index_select(1, self.places).view(b, g, -1, 2 * dim)
+        (q,), (k, v) = split_heads(self.q(windows), heads), split_heads(kv, heads, 2)
         out = self.attend(q, k, v, bias=self.bias(), mask=self.allowed)
-        return self.partition.join(self.proj(out.transpose(2, 3).flatten(3)))
+        return self.partition.join(self.proj(join_heads(out)))
 
     def bias(self) -> Tensor:
         """(1, 1, H, n, K)."""
-        n = len(self.index)
-        parts = [self.table[self.index.flatten()].view(n, n, -1).permute(2, 0, 1), self.far.expand(-1, n, -1)]
+        parts = [bias_of(self.table, self.index), self.far.expand(-1, len(self.index), -1)]
         if self.surround is not None:
             parts.insert(1, self.surround)
         return torch.cat(parts, dim=-1)[None, None]

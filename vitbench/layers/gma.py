@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from vitbench.layer import Attend, Layer, layers
+from vitbench.layer import Attend, Layer, join_heads, layers, split_heads
 from vitbench.operators.gma import Gma
 from vitbench.shape import Shape
 
@@ -24,16 +24,10 @@ class MotionAggregation(Layer):
         self.qk = nn.Linear(shape.dim, 2 * shape.dim, bias=False)
         self.v = nn.Linear(shape.dim, shape.dim, bias=False)
         self.alpha = nn.Parameter(torch.empty(1))
-        nn.init.uniform_(self.alpha, 0.5, 1.5)  # not GMA's 0: attention that is wrong must be seen to be wrong
+        nn.init.uniform_(self.alpha, 0.5, 1.5)
 
     def forward(self, context: Tensor, motion: Tensor) -> Tensor:
         """(B, N, D) twice -> (B, N, D)."""
-        q, k = self.heads(self.qk(context), 2)
-        (v,) = self.heads(self.v(motion), 1)
-        gathered = self.attend(q, k, v).squeeze(1).transpose(1, 2).flatten(2)
-        return torch.addcmul(motion, self.alpha, gathered)
-
-    def heads(self, x: Tensor, count: int) -> Tensor:
-        """(B, N, count D) -> (count, B, 1, H, N, d)."""
-        b, n, _ = x.shape
-        return x.view(b, 1, n, count, self.shape.heads, -1).permute(3, 0, 1, 4, 2, 5)
+        q, k = split_heads(self.qk(context).unsqueeze(1), self.shape.heads, 2)
+        (v,) = split_heads(self.v(motion).unsqueeze(1), self.shape.heads)
+        return torch.addcmul(motion, self.alpha, join_heads(self.attend(q, k, v)).squeeze(1))

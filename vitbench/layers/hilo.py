@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from vitbench.layer import Attend, Layer, layers
+from vitbench.layer import Attend, Layer, join_heads, layers, split_heads
 from vitbench.operators.hilo import HiLo
 from vitbench.partition import Partition
 from vitbench.shape import Shape
-from vitbench.windows import axis
+from vitbench.windows import windows
 
 
 @layers.add
@@ -21,7 +21,7 @@ class HiLoAttention(Layer):
     def __init__(self, operator: HiLo, shape: Shape, attend: Attend) -> None:
         super().__init__(operator, shape, attend)
         high, low = operator.split(shape)
-        self.windows = Partition(*(axis(side, operator.window, 0) for side in (shape.height, shape.width)))
+        self.windows = Partition(*windows(shape, operator.window))
         self.high = HiFi(shape, high, attend) if high else None
         self.low = LoFi(shape, low, attend) if low else None
 
@@ -47,8 +47,8 @@ class HiFi(nn.Module):
 
     def forward(self, windows: Tensor) -> Tensor:
         """(B, G, n, D) -> (B, G, n, D_h)."""
-        q, k, v = self.qkv(windows).unflatten(-1, (3, self.heads, -1)).permute(3, 0, 1, 4, 2, 5)
-        out: Tensor = self.proj(self.attend(q, k, v).transpose(2, 3).flatten(3))
+        q, k, v = split_heads(self.qkv(windows), self.heads, 3)
+        out: Tensor = self.proj(join_heads(self.attend(q, k, v)))
         return out
 
 
@@ -65,7 +65,7 @@ class LoFi(nn.Module):
 
     def forward(self, x: Tensor, means: Tensor) -> Tensor:
         """(B, N, D) and (B, G, D) -> (B, N, D_l)."""
-        q = self.q(x).unflatten(-1, (1, self.heads, -1)).permute(0, 2, 3, 1, 4)  # (B, 1, H_l, N, d)
-        k, v = self.kv(means).unflatten(-1, (2, 1, self.heads, -1)).permute(2, 0, 3, 4, 1, 5)  # (B, 1, H_l, G, d)
-        out: Tensor = self.proj(self.attend(q, k, v)[:, 0].transpose(1, 2).flatten(2))
+        (q,) = split_heads(self.q(x).unsqueeze(1), self.heads)
+        k, v = split_heads(self.kv(means).unsqueeze(1), self.heads, 2)
+        out: Tensor = self.proj(join_heads(self.attend(q, k, v)).squeeze(1))
         return out

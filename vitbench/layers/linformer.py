@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from vitbench.layer import Attend, SelfAttention, layers
+from vitbench.layer import Attend, SelfAttention, layers, split_heads
 from vitbench.operators.linformer import Linformer
 from vitbench.shape import Shape
 
@@ -32,5 +32,5 @@ class LinformerAttention(SelfAttention):
         # Expanded by hand: fvcore counts a product that broadcasts for one image alone.
         k = self.E.expand(b, -1, -1) @ k
         v = self.F.expand(b, -1, -1) @ v
-        q, k, v = (part.unflatten(-1, (self.shape.heads, -1)).transpose(1, 2).unsqueeze(1) for part in (q, k, v))
+        q, k, v = (split_heads(part.unsqueeze(1), self.shape.heads)[0] for part in (q, k, v))
         return self.joined(self.attend(q, k, v)).squeeze(1)

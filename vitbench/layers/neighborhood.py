@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from vitbench.layer import Attend, SelfAttention, layers
 from vitbench.operators.neighborhood import Neighborhood
+from vitbench.partition import bias_of
 from vitbench.shape import Shape
 
 
@@ -25,7 +26,7 @@ class NeighborhoodAttention(SelfAttention):
         super().__init__(operator, shape, attend)
         kernel, heads = operator.kernel, shape.heads
         self.table = nn.Parameter(torch.empty((2 * kernel - 1) ** 2, heads))
-        nn.init.normal_(self.table)  # not NAT's 0.02: a backend that drops the bias must be seen to be wrong
+        nn.init.normal_(self.table)
         (rows, down), (columns, right) = (neighbors(side, kernel) for side in (shape.height, shape.width))
         tokens = _pairs(rows, columns, shape.width)  # (N, k^2)
         by_head = torch.arange(heads)[:, None] * shape.tokens
@@ -34,9 +35,7 @@ class NeighborhoodAttention(SelfAttention):
 
     def bias(self) -> Tensor:
         """(1, N, H, 1, k^2)."""
-        n, neighborhood = self.index.shape
-        rows = self.table[self.index.flatten()].view(n, neighborhood, -1)
-        return rows.transpose(1, 2).contiguous()[None, :, :, None]
+        return bias_of(self.table, self.index).transpose(0, 1).contiguous()[None, :, :, None]
 
     def forward(self, x: Tensor) -> Tensor:
         qkv = self.heads(x.unsqueeze(1))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from torch import Tensor, nn
-from torch.nn.functional import max_pool2d
 
 from vitbench.layer import Attend, Layer, layers
 from vitbench.operators.non_local import NonLocal
+from vitbench.partition import subsampled
 from vitbench.shape import Shape
 
 
@@ -18,21 +18,21 @@ class NonLocalBlock(Layer):
     """
 
     name = "non_local"
+    operator: NonLocal
 
     def __init__(self, operator: NonLocal, shape: Shape, attend: Attend) -> None:
         super().__init__(operator, shape, attend)
         dim, half = shape.dim, shape.dim // 2
-        self.embedded, self.softmax = operator.kind != "gaussian", operator.kind != "dot"
-        if self.embedded:
+        if operator.kind != "gaussian":
             self.theta, self.phi_g = nn.Linear(dim, half), nn.Linear(dim, 2 * half)
         else:
             self.g = nn.Linear(dim, half)
         self.z = nn.Linear(half, dim)
-        self.frame, self.subsample = (shape.height // operator.frames, shape.width), bool(operator.subsample)
 
     def forward(self, x: Tensor) -> Tensor:
-        seen = self.pooled(x) if self.subsample else x
-        if self.embedded:
+        frame = self.shape.height // self.operator.frames, self.shape.width
+        seen = subsampled(x, *frame) if self.operator.subsample else x
+        if self.operator.kind != "gaussian":
             y = self.mixed(self.theta(x), *self.phi_g(seen).chunk(2, dim=-1))
         else:
             y = self.mixed(x, seen, self.g(seen))
@@ -41,12 +41,6 @@ class NonLocalBlock(Layer):
 
     def mixed(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """q: (B, N, c); k: (B, M, c); v: (B, M, C/2) -> (B, N, C/2)."""
-        if self.softmax:
+        if self.operator.kind != "dot":
             return self.attend(q[:, None, None], k[:, None, None], v[:, None, None], scale=1.0)[:, 0, 0]
         return (q / k.shape[1]) @ k.transpose(1, 2) @ v  # divided first: fewer elements, and none overflows in halves
-
-    def pooled(self, x: Tensor) -> Tensor:
-        """(B, N, C) -> (B, M, C): the largest of each 2x2 positions of a frame."""
-        frames = x.unflatten(1, (-1, *self.frame)).flatten(0, 1)  # (B T, H, W, C)
-        largest = max_pool2d(frames.permute(0, 3, 1, 2), 2).permute(0, 2, 3, 1)
-        return largest.reshape(x.shape[0], -1, x.shape[2])

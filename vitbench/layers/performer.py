@@ -29,15 +29,14 @@ class PerformerAttention(SelfAttention):
         self.register_buffer("projection", orthogonal(operator.features, shape.head_dim) / shape.head_dim**0.25)
 
     def forward(self, x: Tensor) -> Tensor:
-        b, n, _ = x.shape
-        qkv = self.qkv(x).view(b, n, 3, self.shape.heads, -1).permute(2, 0, 3, 1, 4)  # (3, B, H, N, d)
+        qkv = self.heads(x.unsqueeze(1))
         v = qkv[2]
         q, k = self.features(qkv[:2])
         mixed = q @ (k.transpose(-2, -1) @ v) / (q @ k.sum(-2).unsqueeze(-1))
-        return self.joined(mixed.unsqueeze(1)).squeeze(1)
+        return self.joined(mixed).squeeze(1)
 
     def features(self, qk: Tensor) -> Tensor:
-        """(2, B, H, N, d) -> (2, B, H, N, m): Q' and K', each up to a factor that cancels in the quotient.
+        """(2, B, 1, H, N, d) -> (2, B, 1, H, N, m): Q' and K', each up to a factor that cancels in the quotient.
 
         Such are a factor of one query and one of all keys of a head: so a query's exp(-|q|^2 / 2) is left out, and
         exponents are taken from their maxima, as in the authors' code. No feature exceeds 1 / sqrt(m), no sum leaves
@@ -46,7 +45,7 @@ class PerformerAttention(SelfAttention):
         """
         projected = linear(qk, self.projection)
         exact = torch.promote_types(qk.dtype, torch.float32)
-        half = qk[1].to(exact).square().sum(-1, keepdim=True) / (2 * qk.shape[-1] ** 0.5)  # |k|^2 / 2, (B, H, N, 1)
+        half = qk[1].to(exact).square().sum(-1, keepdim=True) / (2 * qk.shape[-1] ** 0.5)  # |k|^2 / 2, (B, 1, H, N, 1)
         highest = projected.detach().amax(-1, keepdim=True).to(exact)
         level = (highest[1] - half.detach()).amax(-2, keepdim=True)
         offset = torch.stack((highest[0], half + level)) + log(projected.shape[-1]) / 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from vitbench.layer import Attend, Layer, layers
+from vitbench.layer import Attend, Layer, join_heads, layers, split_heads
 from vitbench.operators.pooled_kv import PooledKV
 from vitbench.shape import Shape
 
@@ -30,10 +30,9 @@ class PooledKVAttention(Layer):
         self.proj = nn.Linear(dim, dim)
 
     def forward(self, x: Tensor) -> Tensor:
-        heads = self.shape.heads
-        q = self.q(x).unflatten(-1, (1, heads, -1)).permute(0, 2, 3, 1, 4)  # (B, 1, H, N, d)
-        k, v = self.kv(self.reduced(x)).unflatten(-1, (2, 1, heads, -1)).permute(2, 0, 3, 4, 1, 5)  # (B, 1, H, M, d)
-        out: Tensor = self.proj(self.attend(q, k, v)[:, 0].transpose(1, 2).flatten(2))
+        (q,) = split_heads(self.q(x).unsqueeze(1), self.shape.heads)
+        k, v = split_heads(self.kv(self.reduced(x)).unsqueeze(1), self.shape.heads, 2)
+        out: Tensor = self.proj(join_heads(self.attend(q, k, v)).squeeze(1))
         return out
 
     def reduced(self, x: Tensor) -> Tensor:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import max_pool2d
 
 from vitbench.layer import Attend, Layer, layers
 from vitbench.operators.sagan import Sagan
+from vitbench.partition import subsampled
 from vitbench.shape import Shape
 
 
@@ -19,6 +19,7 @@ class SaganAttention(Layer):
     """
 
     name = "sagan"
+    operator: Sagan
 
     def __init__(self, operator: Sagan, shape: Shape, attend: Attend) -> None:
         super().__init__(operator, shape, attend)
@@ -26,17 +27,11 @@ class SaganAttention(Layer):
         self.f, self.g = nn.Linear(dim, dim // 8, bias=False), nn.Linear(dim, dim // 8, bias=False)
         self.h, self.v = nn.Linear(dim, value, bias=False), nn.Linear(value, dim, bias=False)
         self.gamma = nn.Parameter(torch.empty(1))
-        nn.init.uniform_(self.gamma, 0.5, 1.5)  # not SAGAN's 0: attention that is wrong must be seen to be wrong
-        self.subsample = bool(operator.subsample)
+        nn.init.uniform_(self.gamma, 0.5, 1.5)
 
     def forward(self, x: Tensor) -> Tensor:
-        q, k, v = self.g(x), self.pooled(self.f(x)), self.pooled(self.h(x))
+        q, k, v = self.g(x), self.f(x), self.h(x)
+        if self.operator.subsample:
+            k, v = (subsampled(each, self.shape.height, self.shape.width) for each in (k, v))
         out = self.attend(q[:, None, None], k[:, None, None], v[:, None, None], scale=1.0)[:, 0, 0]
         return torch.addcmul(x, self.gamma, self.v(out))
-
-    def pooled(self, x: Tensor) -> Tensor:
-        """(B, N, c) -> (B, M, c): the largest of each 2x2 positions, if subsampled."""
-        if not self.subsample:
-            return x
-        grid = x.unflatten(1, (self.shape.height, self.shape.width))
-        return max_pool2d(grid.permute(0, 3, 1, 2), 2).permute(0, 2, 3, 1).flatten(1, 2)

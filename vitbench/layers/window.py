@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from vitbench.layer import Attend, SelfAttention, layers
 from vitbench.operators.window import Window
-from vitbench.partition import Partition
+from vitbench.partition import Partition, bias_of
 from vitbench.shape import Shape
 
 
@@ -25,16 +25,14 @@ class WindowAttention(SelfAttention):
     def __init__(self, operator: Window, shape: Shape, attend: Attend) -> None:
         super().__init__(operator, shape, attend)
         self.windows = Partition(*operator.axes(shape))
-        rows, columns = self.windows
-        self.table = nn.Parameter(torch.empty((2 * rows.window - 1) * (2 * columns.window - 1), shape.heads))
-        nn.init.normal_(self.table)  # not Swin's 0.02: a backend that drops the bias must be seen to be wrong
-        self.register_buffer("index", self.windows.offsets(), persistent=False)
+        self.table = nn.Parameter(torch.empty(self.windows.offsets, shape.heads))
+        nn.init.normal_(self.table)
+        self.register_buffer("index", self.windows.numbers(), persistent=False)
         self.register_buffer("allowed", self.windows.allowed(), persistent=False)
 
     def bias(self) -> Tensor:
         """(1, 1, H, n, n), n tokens of a window."""
-        n = len(self.index)
-        return self.table[self.index.flatten()].view(n, n, -1).permute(2, 0, 1).contiguous()[None, None]
+        return bias_of(self.table, self.index).contiguous()[None, None]
 
     def masks(self) -> tuple[Tensor | None]:
         return (self.allowed,)

@@ -23,7 +23,7 @@ class XcaAttention(SelfAttention):
     def __init__(self, operator: Xca, shape: Shape, attend: Attend) -> None:
         super().__init__(operator, shape, attend)
         self.temperature = nn.Parameter(torch.empty(shape.heads))
-        nn.init.uniform_(self.temperature, 0.5, 2)  # not XCiT's 1: a program that drops it must be seen to be wrong
+        nn.init.uniform_(self.temperature, 0.5, 2)
 
     def forward(self, x: Tensor) -> Tensor:
         # One copy, so that tokens lie side by side: norms and products run along them.

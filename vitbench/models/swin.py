@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from vitbench.arithmetic import ceil_div
+from vitbench.cost import Cost
 from vitbench.model import Model, Stage, Variant, linear, models, norm, patch_embedding
-from vitbench.operator import MLP_RATIO, Operator, block, operators, parse_operator
+from vitbench.operator import MLP_RATIO, Operator, block, operators
+from vitbench.parts import at_least
 from vitbench.shape import Shape
 
 PATCH = 4  # pixels a side
@@ -25,6 +27,7 @@ class Swin(Model):
 
     name = "swin"
     paper = "Liu et al. 2021 (Swin Transformer), sections 3.1 and 3.3, figure 3"
+    prefixed = False
 
     window: int
     depth: int = 6
@@ -34,10 +37,7 @@ class Swin(Model):
         return PATCH
 
     def unsupported(self, shape: Shape) -> str | None:
-        for name in ("depth", "classes"):
-            if getattr(self, name) < 1:
-                return f"{name} {getattr(self, name)} is less than 1"
-        return self.layers(1)[0].unsupported(shape)
+        return at_least(1, depth=self.depth, classes=self.classes) or self.layers(1)[0].unsupported(shape)
 
     def depths(self) -> tuple[int, int, int, int]:
         """Blocks of each stage."""
@@ -45,7 +45,8 @@ class Swin(Model):
 
     def layers(self, count: int) -> list[Operator]:
         """The attention of that many blocks, in turn as it is and shifted by half a window."""
-        return [parse_operator(f"window{self.window}-shift{n % 2 * (self.window // 2)}") for n in range(count)]
+        kind, half = operators["window"], self.window // 2
+        return [kind(window=self.window, shift=n % 2 * half) for n in range(count)]  # type: ignore[call-arg]
 
     def shapes(self, shape: Shape) -> list[Shape]:
         """Of the tokens in each stage."""
@@ -62,11 +63,11 @@ class Swin(Model):
         embedding = patch_embedding(shape, PATCH) + norm(tokens * shape.dim, shape.dim)
         found = {"patches": Stage((), embedding)}
         for n, (here, depth) in enumerate(zip(shapes, self.depths(), strict=True)):
-            stage = self._merging(here) if n else Stage((), norm(0, 0))
-            for layer in self.layers(depth):
-                around = layer.around(here) + block(here, MLP_RATIO * here.dim)
-                stage = stage.then(Stage(layer.attentions(here), around))
-            found[f"stage{n + 1}"] = stage
+            rest = block(here, MLP_RATIO * here.dim)
+            first, second = (Stage(one.attentions(here), one.around(here) + rest) for one in self.layers(2))
+            blocks = first.then(second).times(depth // 2)
+            merging = self._merging(here) if n else Stage((), Cost())
+            found[f"stage{n + 1}"] = merging.then(blocks.then(first) if depth % 2 else blocks)
         pooled = norm(last.batch * last.tokens * last.dim + last.batch * last.dim, last.dim)  # and the mean of tokens
         found["head"] = Stage((), pooled + linear("head", last.batch, last.dim, self.classes))
         return found

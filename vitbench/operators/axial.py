@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from vitbench.attention import Attention
 from vitbench.cost import Cost
-from vitbench.operator import Operator, grid_only, operators, self_projections
+from vitbench.operator import Operator, operators
+from vitbench.parts import self_projections
 from vitbench.shape import Shape
 
 
@@ -22,6 +23,7 @@ class Axial(Operator):
 
     name = "axial"
     paper = "Ho et al. 2019 (Axial Transformers), section 3.1; Wang et al. 2020 (Axial-DeepLab), section 3.2"
+    prefixed = False
 
     def attentions(self, shape: Shape) -> tuple[Attention, ...]:
         height, width = shape.height, shape.width
@@ -29,9 +31,6 @@ class Axial(Operator):
             Attention(shape.batch, width, shape.heads, height, height, shape.head_dim),
             Attention(shape.batch, height, shape.heads, width, width, shape.head_dim),
         )
-
-    def unsupported(self, shape: Shape) -> str | None:
-        return grid_only("axial attention follows the sides of", shape)
 
     def around(self, shape: Shape) -> Cost:
         return self_projections(shape) + self_projections(shape)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from vitbench.arithmetic import quotient
 from vitbench.attention import Attention
 from vitbench.cost import Cost
-from vitbench.operator import Operator, operators, self_attention, self_projections
+from vitbench.operator import Operator, operators
+from vitbench.parts import self_attention, self_projections
 from vitbench.shape import Shape
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from vitbench.attention import Attention
 from vitbench.cost import Cost
-from vitbench.operator import Operator, grid_only, operators
+from vitbench.operator import Operator, operators
+from vitbench.parts import odd, switch
 from vitbench.shape import Shape
 
 
@@ -22,6 +23,7 @@ class Convolution(Operator):
     name = "convolution"
     paper = "He et al. 2016 (ResNet), section 3.3 (dense 3x3); Liu et al. 2022 (ConvNeXt), section 2.5 (depthwise 7x7)"
     scopes = ("layer", "block")
+    prefixed = False
 
     kernel: int
     depthwise: int = 0
@@ -30,11 +32,7 @@ class Convolution(Operator):
         return ()
 
     def unsupported(self, shape: Shape) -> str | None:
-        if self.kernel < 1 or self.kernel % 2 == 0:
-            return f"kernel {self.kernel} has no middle; expected an odd number"
-        if self.depthwise not in (0, 1):
-            return f"depthwise {self.depthwise} is neither 0 nor 1"
-        return grid_only("convolutions slide over", shape)
+        return odd(kernel=self.kernel) or switch(depthwise=self.depthwise)
 
     def around(self, shape: Shape) -> Cost:
         tokens, dim = shape.batch * shape.tokens, shape.dim

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from vitbench.arithmetic import Number
 from vitbench.attention import Attention, Size
 from vitbench.cost import Cost
-from vitbench.operator import Operator, grid_only, operators
+from vitbench.operator import Operator, operators
+from vitbench.parts import at_least
 from vitbench.shape import Shape
 
 
@@ -25,6 +26,7 @@ class Correlation(Operator):
     name = "correlation"
     paper = "Teed and Deng 2020 (RAFT), section 3.2, equation 1"
     scopes = ("layer",)
+    prefixed = False
 
     levels: int = 4
 
@@ -42,12 +44,12 @@ class Correlation(Operator):
         return ()
 
     def unsupported(self, shape: Shape) -> str | None:
-        if self.levels < 1:
-            return f"levels {self.levels} is less than 1"
-        side, least = min(shape.height, shape.width), 2 ** (self.levels - 1)
-        if side < least:
-            return f"{self.levels} levels need sides of at least {least} tokens, not {side}"
-        return grid_only("a correlation pyramid pools", shape)
+        if reason := at_least(1, levels=self.levels):
+            return reason
+        side = min(shape.height, shape.width)
+        if side.bit_length() < self.levels:  # each level halves it
+            return f"{self.levels} levels need sides of at least 2^{self.levels - 1} tokens, not {side}"
+        return None
 
     def around(self, shape: Shape) -> Cost:
         tokens, pixels = shape.batch * shape.tokens, self.pixels(shape)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from vitbench.attention import Attention, Size
 from vitbench.cost import Cost
 from vitbench.operator import Operator, operators
+from vitbench.parts import at_least, projections
 from vitbench.shape import Shape
 
 
@@ -15,7 +16,7 @@ from vitbench.shape import Shape
 class Cross(Operator):
     """Multi-head cross-attention: queries from N tokens, keys and values from a memory of M others.
 
-    2ND^2 + 2MD^2 + 2NMD MACs an image, by term: q and proj ND^2 each, kv 2MD^2, scores and mix NMD each.
+    2ND^2 + 2MD^2 + 2NMD MACs an image, by term: qkv (N + 2M)D^2, proj ND^2, scores and mix NMD each.
     A decoder reads an encoder's tokens so (DETR), and each of two images the other's (SuperGlue, Sarlin 2020; LoFTR,
     Sun 2021). The memory has the model's width; a block does not normalise it.
     keys: M, tokens of the memory.
@@ -34,12 +35,7 @@ class Cross(Operator):
         return (shape.batch, shape.tokens, shape.dim), (shape.batch, self.keys, shape.dim)
 
     def unsupported(self, shape: Shape) -> str | None:
-        return f"keys {self.keys} is less than 1" if self.keys < 1 else None
+        return at_least(1, keys=self.keys)
 
     def around(self, shape: Shape) -> Cost:
-        queries, memory, dim = shape.batch * shape.tokens, shape.batch * self.keys, shape.dim
-        return Cost(
-            macs={"q": queries * dim**2, "kv": 2 * memory * dim**2, "proj": queries * dim**2},
-            elementwise=2 * queries * dim + 2 * memory * dim,  # biases
-            parameters=4 * dim**2 + 4 * dim,
-        )
+        return projections(shape.batch * shape.tokens, shape.batch * self.keys, shape.dim)

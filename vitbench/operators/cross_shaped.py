@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from vitbench.arithmetic import quotient
 from vitbench.attention import Attention
 from vitbench.cost import Cost
-from vitbench.operator import Operator, grid_only, operators, self_projections
+from vitbench.operator import Operator, operators
+from vitbench.parts import at_least, self_projections
 from vitbench.shape import Shape
 
 LEPE = 3  # side of the convolution over v, as in the authors' code
@@ -24,6 +25,7 @@ class CrossShaped(Operator):
 
     name = "cross_shaped"
     paper = "Dong et al. 2022 (CSWin Transformer), sections 3.2 and 3.3, equations 2 to 5"
+    prefixed = False
 
     stripe: int
 
@@ -37,14 +39,14 @@ class CrossShaped(Operator):
         )  # fmt: skip
 
     def unsupported(self, shape: Shape) -> str | None:
-        if self.stripe < 1:
-            return f"stripe {self.stripe} is less than 1"
+        if reason := at_least(1, stripe=self.stripe):
+            return reason
         if shape.heads % 2:
             return f"heads {shape.heads} is not even: half of them attend in each direction"
         for side in ("height", "width"):
             if getattr(shape, side) % self.stripe:
                 return f"{side} {getattr(shape, side)} is not divisible by stripe {self.stripe}"
-        return grid_only("cross-shaped windows cut", shape)
+        return None
 
     def around(self, shape: Shape) -> Cost:
         features = shape.batch * shape.tokens * shape.dim

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from vitbench.attention import Attention
 from vitbench.cost import Cost
-from vitbench.operator import Operator, grid_only, operators
+from vitbench.operator import Operator, operators
+from vitbench.parts import projections
 from vitbench.shape import Shape
-from vitbench.windows import Axis
+from vitbench.windows import Axis, Windows
 
 
 @operators.add
@@ -26,41 +27,28 @@ class DecomposedBias(Operator):
 
     name = "decomposed_bias"
     paper = "Li et al. 2022 (ViTDet), section 3; Kirillov et al. 2023 (SAM), appendix A; Li et al. 2022 (MViTv2), eq. 4"
+    prefixed = False
 
     window: int = 0
 
-    def axes(self, shape: Shape) -> tuple[Axis, Axis]:
-        """Rows and columns of the grid, cut into windows."""
-        height, width = (self.window or side for side in (shape.height, shape.width))
-        return Axis(shape.height, height, 0), Axis(shape.width, width, 0)
+    def axes(self, shape: Shape) -> Windows:
+        return Windows(*(Axis(side, self.window or side, 0) for side in (shape.height, shape.width)))
 
     def attentions(self, shape: Shape) -> tuple[Attention, ...]:
-        rows, columns = self.axes(shape)
-        groups, tokens = rows.windows * columns.windows, rows.window * columns.window
-        return (
-            Attention(
-                shape.batch, groups, shape.heads, tokens, tokens, shape.head_dim,
-                bias=(shape.batch, groups, shape.heads, tokens, tokens),
-                useful=shape.batch * rows.allowed_pairs() * columns.allowed_pairs(),
-            ),
-        )  # fmt: skip
+        axes = self.axes(shape)
+        return (axes.attention(shape, bias=(shape.batch, axes.groups, shape.heads, axes.inside, axes.inside)),)
 
     def unsupported(self, shape: Shape) -> str | None:
         if self.window == 1 or self.window < 0:
             return f"window {self.window} is neither 0 (the whole grid) nor at least 2"
-        return grid_only("decomposed_bias cuts", shape)
+        return None
 
     def around(self, shape: Shape) -> Cost:
-        rows, columns = self.axes(shape)
-        padded, dim = shape.batch * rows.padded * columns.padded, shape.dim
-        offsets = (2 * rows.window - 1) + (2 * columns.window - 1)
-        sums = padded * rows.window * columns.window * shape.heads
-        return Cost(
-            macs={
-                "qkv": 3 * padded * dim**2,
-                "proj": padded * dim**2,
-                "rel_pos": padded * (rows.window + columns.window) * dim,
-            },
-            elementwise=4 * padded * dim + sums,  # biases; the sum of both axes' terms
-            parameters=4 * dim**2 + 4 * dim + offsets * shape.head_dim,
+        rows, columns = axes = self.axes(shape)
+        padded, dim = shape.batch * axes.padded, shape.dim
+        positions = Cost(
+            macs={"rel_pos": padded * (rows.window + columns.window) * dim},
+            elementwise=padded * axes.inside * shape.heads,  # the sum of both axes' terms
+            parameters=((2 * rows.window - 1) + (2 * columns.window - 1)) * shape.head_dim,
         )
+        return projections(padded, padded, dim) + positions

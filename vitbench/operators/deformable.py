@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from vitbench.arithmetic import Number, ceil_div, quotient
 from vitbench.attention import Attention
 from vitbench.cost import Cost
-from vitbench.operator import Operator, grid_only, operators
+from vitbench.operator import Operator, operators
+from vitbench.parts import at_least, odd, projections
 from vitbench.shape import Shape
 
 
@@ -26,6 +27,7 @@ class Deformable(Operator):
 
     name = "deformable"
     paper = "Xia et al. 2022 (Vision Transformer with Deformable Attention, DAT), section 3.2"
+    prefixed = False
 
     groups: int
     stride: int = 1
@@ -42,32 +44,24 @@ class Deformable(Operator):
         return (Attention(shape.batch, 1, shape.heads, shape.tokens, rows * columns, shape.head_dim, bias=bias),)
 
     def unsupported(self, shape: Shape) -> str | None:
-        for name in ("groups", "stride", "kernel", "offset_range"):
-            if getattr(self, name) < 1:
-                return f"{name} {getattr(self, name)} is less than 1"
-        if self.kernel % 2 == 0:
-            return f"kernel {self.kernel} is not odd, so that it has no middle"
+        least = at_least(1, groups=self.groups, stride=self.stride, offset_range=self.offset_range)
+        if reason := least or odd(kernel=self.kernel):
+            return reason
         if shape.heads % self.groups:
             return f"heads {shape.heads} is not divisible by {self.groups} groups of offsets"
-        return grid_only("deformed points sample", shape)
+        return None
 
     def around(self, shape: Shape) -> Cost:
         rows, columns = self.points(shape)
-        tokens, sampled, dim = shape.batch * shape.tokens, shape.batch * rows * columns, shape.dim
+        sampled, dim = shape.batch * rows * columns, shape.dim
         width = quotient(dim, self.groups)
-        return Cost(
-            macs={
-                "qkv": (tokens + 2 * sampled) * dim**2,
-                "proj": tokens * dim**2,
-                "offsets": (self.kernel**2 + 2) * sampled * dim,
-            },
-            elementwise=2 * (tokens + sampled) * dim  # biases of the projections
-            + 3 * sampled * dim  # bias, norm and GELU of the offset network
+        points = Cost(
+            macs={"offsets": (self.kernel**2 + 2) * sampled * dim},
+            elementwise=3 * sampled * dim  # bias, norm and GELU of the offset network
             + 2 * sampled * self.groups  # tanh
             + sampled * dim  # sampled features
             + sampled * shape.tokens * shape.heads,  # sampled relative position bias
-            parameters=4 * dim**2
-            + 4 * dim
-            + (self.kernel**2 + 1 + 2 + 2) * width  # convolution, norm, projection to two offsets
+            parameters=(self.kernel**2 + 1 + 2 + 2) * width  # convolution, norm, projection to two offsets
             + (2 * shape.height - 1) * (2 * shape.width - 1) * shape.heads,
         )
+        return projections(shape.batch * shape.tokens, sampled, dim) + points

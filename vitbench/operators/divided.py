@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from vitbench.arithmetic import quotient
 from vitbench.attention import Attention
 from vitbench.cost import Cost
-from vitbench.operator import Operator, grid_only, operators, self_projections
+from vitbench.operator import Operator, operators
+from vitbench.parts import at_least, self_projections
 from vitbench.shape import Shape
 
 
@@ -25,6 +26,7 @@ class Divided(Operator):
 
     name = "divided"
     paper = "Bertasius et al. 2021 (TimeSformer), section 3, Divided Space-Time Attention"
+    prefixed = False
 
     frames: int
 
@@ -36,11 +38,11 @@ class Divided(Operator):
         )
 
     def unsupported(self, shape: Shape) -> str | None:
-        if self.frames < 1:
-            return f"frames {self.frames} is less than 1"
+        if reason := at_least(1, frames=self.frames):
+            return reason
         if shape.height % self.frames:
             return f"height {shape.height} is not divisible by {self.frames} frames, one above another"
-        return grid_only("frames divide", shape)
+        return None
 
     def around(self, shape: Shape) -> Cost:
         tokens, dim = shape.batch * shape.tokens, shape.dim

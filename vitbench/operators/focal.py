@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from vitbench.arithmetic import Number, larger, smaller
 from vitbench.attention import Attention
 from vitbench.cost import Cost
-from vitbench.operator import Operator, grid_only, operators
+from vitbench.operator import Operator, operators
+from vitbench.parts import odd, projections
 from vitbench.shape import Shape
-from vitbench.windows import Axis, axis
+from vitbench.windows import Axis, Windows, refused, windows
 
 
 @operators.add
@@ -28,30 +30,30 @@ class Focal(Operator):
 
     name = "focal"
     paper = "Yang et al. 2021 (Focal Transformer), section 3.2, equations 1 to 3"
+    prefixed = False
 
     window: int
     expand: int = 3
     region: int = 3
 
-    def axes(self, shape: Shape) -> tuple[Axis, Axis]:
-        """Rows and columns of the grid, cut into windows."""
-        return axis(shape.height, self.window, 0), axis(shape.width, self.window, 0)
+    def axes(self, shape: Shape) -> Windows:
+        return windows(shape, self.window)
 
     def surroundings(self, shape: Shape) -> tuple[Number, Number]:
         """e, 0 where one window covers a side, and the keys around a window."""
-        rows, columns = self.axes(shape)
+        rows, columns = axes = self.axes(shape)
         expand = self.expand * smaller(rows.windows - 1, 1) * smaller(columns.windows - 1, 1)
         overlap = (rows.window - expand) * (columns.window - expand)
-        return expand, 4 * (rows.window * columns.window - overlap)
+        return expand, 4 * (axes.inside - overlap)
 
     def attentions(self, shape: Shape) -> tuple[Attention, ...]:
-        rows, columns = self.axes(shape)
-        groups, tokens = rows.windows * columns.windows, rows.window * columns.window
+        axes = self.axes(shape)
+        groups, tokens = axes.groups, axes.inside
         expand, around = self.surroundings(shape)
         keys = tokens + around + self.region**2
-        rolled, inside = zip(*(_rolled_pairs(side, expand) for side in (rows, columns)), strict=True)
-        useful = rows.allowed_pairs() * columns.allowed_pairs() + rolled[0] * rolled[1] - inside[0] * inside[1]
-        useful = useful + _pooled_pairs(rows, self.region // 2) * _pooled_pairs(columns, self.region // 2)
+        rolled, inside = zip(*(_rolled_pairs(side, expand) for side in axes), strict=True)
+        useful = axes.allowed_pairs() + rolled[0] * rolled[1] - inside[0] * inside[1]
+        useful = useful + prod(_pooled_pairs(side, self.region // 2) for side in axes)
         return (
             Attention(
                 shape.batch, groups, shape.heads, tokens, keys, shape.head_dim,
@@ -62,28 +64,22 @@ class Focal(Operator):
         )  # fmt: skip
 
     def unsupported(self, shape: Shape) -> str | None:
-        if self.window < 1:
-            return f"window {self.window} is less than 1"
+        if reason := refused(self.window) or odd(region=self.region):
+            return reason
         if not 0 <= self.expand <= self.window:
             return f"expand {self.expand} is not within 0 and window {self.window}"
-        if self.region < 1 or self.region % 2 == 0:
-            return f"region {self.region} is not odd, so that it has no window in its middle"
-        return grid_only("focal windows cut", shape)
+        return None
 
     def around(self, shape: Shape) -> Cost:
-        rows, columns = self.axes(shape)
-        tokens, windows = shape.batch * rows.padded * columns.padded, shape.batch * rows.windows * columns.windows
-        dim, area = shape.dim, rows.window * columns.window
-        biases = (2 * rows.window - 1) * (2 * columns.window - 1) + area * self.surroundings(shape)[1] + self.region**2
-        return Cost(
-            macs={
-                "pool": tokens * dim,
-                "qkv": (3 * tokens + 2 * windows) * dim**2,
-                "proj": tokens * dim**2,
-            },
-            elementwise=4 * tokens * dim + 3 * windows * dim,  # biases
-            parameters=4 * dim**2 + 4 * dim + area + 1 + biases * shape.heads,
+        axes, dim = self.axes(shape), shape.dim
+        tokens, pooled = shape.batch * axes.padded, shape.batch * axes.groups
+        biases = axes.offsets + axes.inside * self.surroundings(shape)[1] + self.region**2
+        pool = Cost(
+            macs={"pool": tokens * dim},
+            elementwise=pooled * dim,  # bias
+            parameters=axes.inside + 1 + biases * shape.heads,
         )
+        return pool + projections(tokens, tokens + pooled, dim)
 
 
 def _rolled_pairs(side: Axis, expand: Number) -> tuple[Number, Number]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from vitbench.attention import Attention, Size
 from vitbench.cost import Cost
-from vitbench.operator import Operator, grid_only, operators, self_attention
+from vitbench.operator import Operator, operators
+from vitbench.parts import self_attention
 from vitbench.shape import Shape
 
 
@@ -25,15 +26,13 @@ class Gma(Operator):
     name = "gma"
     paper = "Jiang et al. 2021 (GMA), section 3.2, equations 1 to 3"
     scopes = ("core", "layer")
+    prefixed = False
 
     def inputs(self, shape: Shape) -> tuple[Size, ...]:
         return ((shape.batch, shape.tokens, shape.dim),) * 2
 
     def attentions(self, shape: Shape) -> tuple[Attention, ...]:
         return (self_attention(shape),)
-
-    def unsupported(self, shape: Shape) -> str | None:
-        return grid_only("motion aggregation spans", shape)
 
     def around(self, shape: Shape) -> Cost:
         tokens, dim = shape.batch * shape.tokens, shape.dim

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from vitbench.arithmetic import Number, ever_positive, quotient, smaller
 from vitbench.attention import Attention
 from vitbench.cost import Cost
-from vitbench.operator import Operator, grid_only, operators
+from vitbench.operator import Operator, operators
+from vitbench.parts import projections
 from vitbench.shape import Shape
 
 
@@ -23,6 +24,7 @@ class HiLo(Operator):
 
     name = "hilo"
     paper = "Pan et al. 2022 (LITv2, Fast Vision Transformers with HiLo Attention), section 3.2"
+    prefixed = False
 
     window: int = 2
     alpha: int = 90
@@ -50,17 +52,11 @@ class HiLo(Operator):
         for name, side in (("height", shape.height), ("width", shape.width)):
             if side % self.window:
                 return f"{name} {side} is not divisible by window {self.window}"
-        return grid_only("HiLo pools", shape)
+        return None
 
     def around(self, shape: Shape) -> Cost:
         high, low = (heads * shape.head_dim for heads in self.split(shape))
         tokens, windows, dim = shape.batch * shape.tokens, shape.batch * self.windows(shape), shape.dim
         pooled = windows * dim * smaller(low, 1)  # where there is a Lo-Fi head at all
-        return Cost(
-            macs={
-                "qkv": 3 * tokens * dim * high + (tokens + 2 * windows) * dim * low,
-                "proj": tokens * (high**2 + low**2),
-            },
-            elementwise=4 * tokens * high + (2 * tokens + 2 * windows) * low + pooled,  # biases, pooling
-            parameters=3 * dim * high + 3 * high + high**2 + high + 3 * dim * low + 3 * low + low**2 + low,
-        )
+        both = projections(tokens, tokens, dim, high) + projections(tokens, windows, dim, low)
+        return both + Cost(elementwise=pooled)

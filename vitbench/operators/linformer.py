@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from vitbench.attention import Attention
 from vitbench.cost import Cost
-from vitbench.operator import Operator, operators, self_projections
+from vitbench.operator import Operator, operators
+from vitbench.parts import at_least, self_projections
 from vitbench.shape import Shape
 
 
@@ -30,7 +31,7 @@ class Linformer(Operator):
         return (Attention(shape.batch, 1, shape.heads, shape.tokens, self.keys, shape.head_dim),)
 
     def unsupported(self, shape: Shape) -> str | None:
-        return f"keys {self.keys} is less than 1" if self.keys < 1 else None
+        return at_least(1, keys=self.keys)
 
     def around(self, shape: Shape) -> Cost:
         projected = shape.batch * self.keys * shape.tokens * shape.dim

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from vitbench.attention import Attention, Size
 from vitbench.cost import Cost
-from vitbench.operator import Operator, operators, self_attention, self_projections
+from vitbench.operator import Operator, operators
+from vitbench.parts import self_attention, self_projections
 from vitbench.shape import Shape
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from vitbench.attention import Attention
 from vitbench.cost import Cost
-from vitbench.operator import Operator, grid_only, operators, self_projections
+from vitbench.operator import Operator, operators
+from vitbench.parts import odd, self_projections
 from vitbench.shape import Shape
 
 
@@ -24,6 +25,7 @@ class Neighborhood(Operator):
 
     name = "neighborhood"
     paper = "Hassani et al. 2023 (Neighborhood Attention Transformer), section 3.1, equations 2 to 4"
+    prefixed = False
 
     kernel: int
 
@@ -33,11 +35,11 @@ class Neighborhood(Operator):
         return (Attention(shape.batch, tokens, shape.heads, 1, neighbors, shape.head_dim, bias=bias),)
 
     def unsupported(self, shape: Shape) -> str | None:
-        if self.kernel < 1 or self.kernel % 2 == 0:
-            return f"kernel {self.kernel} is not an odd number of tokens"
+        if reason := odd(kernel=self.kernel):
+            return reason
         if self.kernel > min(shape.height, shape.width):
             return f"kernel {self.kernel} is larger than a side of the {shape.height} x {shape.width} grid"
-        return grid_only("neighborhood takes tokens of", shape)
+        return None
 
     def around(self, shape: Shape) -> Cost:
         table = (2 * self.kernel - 1) ** 2 * shape.heads

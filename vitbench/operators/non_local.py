@@ -9,7 +9,8 @@ from typing import ClassVar
 from vitbench.arithmetic import Number, quotient
 from vitbench.attention import Attention
 from vitbench.cost import Cost
-from vitbench.operator import Operator, grid_only, operators
+from vitbench.operator import Operator, operators
+from vitbench.parts import at_least, subsampled, switch
 from vitbench.shape import Shape
 
 
@@ -32,6 +33,7 @@ class NonLocal(Operator):
     name = "non_local"
     paper = "Wang et al. 2018 (Non-local Neural Networks), section 3, equations 1 to 4 and 6, figure 2"
     scopes = ("layer",)  # its residual is its own, and one kind has no core
+    prefixed = False
     choices: ClassVar[Mapping[str, tuple[str, ...]]] = {"kind": ("embedded", "gaussian", "dot")}
 
     frames: int = 1
@@ -40,9 +42,7 @@ class NonLocal(Operator):
 
     def keys(self, shape: Shape) -> Number:
         """M: positions that each position looks at."""
-        if not self.subsample:
-            return shape.tokens
-        return self.frames * (quotient(shape.height, self.frames) // 2) * (shape.width // 2)
+        return subsampled(shape, self.subsample, self.frames)
 
     def attentions(self, shape: Shape) -> tuple[Attention, ...]:
         if self.kind == "dot":
@@ -52,17 +52,15 @@ class NonLocal(Operator):
         return (Attention(shape.batch, 1, 1, shape.tokens, self.keys(shape), width, half, scale=1.0),)
 
     def unsupported(self, shape: Shape) -> str | None:
-        if self.frames < 1:
-            return f"frames {self.frames} is less than 1"
-        if self.subsample not in (0, 1):
-            return f"subsample {self.subsample} is neither 0 nor 1"
+        if reason := at_least(1, frames=self.frames) or switch(subsample=self.subsample):
+            return reason
         if shape.height % self.frames:
             return f"height {shape.height} is not divisible by {self.frames} frames"
-        if self.subsample and min(shape.height // self.frames, shape.width) < 2:
-            return f"frames of {shape.height // self.frames}x{shape.width} tokens leave none to a 2x2 max-pool"
+        if self.keys(shape) < 1:
+            return f"a 2x2 max-pool leaves no token of {shape.height // self.frames}x{shape.width}"
         if shape.dim % 2:
             return f"dim {shape.dim} cannot be halved"
-        return grid_only("a non-local block spans", shape)
+        return None
 
     def around(self, shape: Shape) -> Cost:
         tokens, dim, half = shape.batch * shape.tokens, shape.dim, quotient(shape.dim, 2)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from vitbench.arithmetic import Number, quotient
 from vitbench.attention import Attention
 from vitbench.cost import Cost
-from vitbench.operator import Operator, grid_only, operators, self_attention, self_projections
+from vitbench.operator import Operator, operators
+from vitbench.parts import at_least, self_attention, self_projections
 from vitbench.shape import Shape
 
 
@@ -24,6 +25,7 @@ class Packed(Operator):
 
     name = "packed"
     paper = "Dehghani et al. 2023 (NaViT, Patch n' Pack), section 2.1: masked self-attention"
+    prefixed = False
 
     images: int
 
@@ -39,11 +41,11 @@ class Packed(Operator):
         return (self_attention(shape, mask=(1, 1, 1, n, n), useful=useful),)
 
     def unsupported(self, shape: Shape) -> str | None:
-        if self.images < 1:
-            return f"images {self.images} is less than 1"
+        if reason := at_least(1, images=self.images):
+            return reason
         if shape.width % self.shares:
             return f"width {shape.width} is not divisible by {self.shares}, the shares of {self.images} images"
-        return grid_only("packing fills", shape)
+        return None
 
     def around(self, shape: Shape) -> Cost:
         return self_projections(shape)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from vitbench.arithmetic import quotient
 from vitbench.attention import Attention
 from vitbench.cost import Cost
-from vitbench.operator import Operator, grid_only, operators, self_attention, self_projections
+from vitbench.operator import Operator, operators
+from vitbench.parts import at_least, self_attention, self_projections
 from vitbench.shape import Shape
 
 
@@ -23,6 +24,7 @@ class Padding(Operator):
 
     name = "padding"
     paper = "Carion et al. 2020 (DETR), section 3.2: images padded with 0 to the largest of their batch"
+    prefixed = False
 
     images: int
 
@@ -33,12 +35,12 @@ class Padding(Operator):
         return (self_attention(shape, mask=(shape.batch, 1, 1, 1, shape.tokens), useful=useful),)
 
     def unsupported(self, shape: Shape) -> str | None:
-        if self.images < 1:
-            return f"images {self.images} is less than 1"
+        if reason := at_least(1, images=self.images):
+            return reason
         for side in ("width", "batch"):
             if getattr(shape, side) % self.images:
                 return f"{side} {getattr(shape, side)} is not divisible by {self.images} images of different widths"
-        return grid_only("padding fills", shape)
+        return None
 
     def around(self, shape: Shape) -> Cost:
         return self_projections(shape)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from vitbench.attention import Attention
 from vitbench.cost import Cost
-from vitbench.operator import Operator, operators, self_projections
+from vitbench.operator import Operator, operators
+from vitbench.parts import at_least, self_projections
 from vitbench.shape import Shape
 
 
@@ -30,7 +31,7 @@ class Performer(Operator):
         return ()
 
     def unsupported(self, shape: Shape) -> str | None:
-        return f"features {self.features} is less than 1" if self.features < 1 else None
+        return at_least(1, features=self.features)
 
     def around(self, shape: Shape) -> Cost:
         tokens = shape.batch * shape.tokens

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from vitbench.arithmetic import Number
 from vitbench.attention import Attention
 from vitbench.cost import Cost
-from vitbench.operator import Operator, grid_only, operators
+from vitbench.operator import Operator, operators
+from vitbench.parts import projections
 from vitbench.shape import Shape
 
 
@@ -23,6 +24,7 @@ class PooledKV(Operator):
 
     name = "pooled_kv"
     paper = "Wang et al. 2021 (PVT), section 3.3, equations 1 to 3; the convolution as in their code and PVT v2"
+    prefixed = False
 
     ratio: int
 
@@ -38,18 +40,14 @@ class PooledKV(Operator):
             return f"ratio {self.ratio} reduces nothing, as global attention does; expected 2 or more"
         if self.ratio > min(shape.height, shape.width):
             return f"ratio {self.ratio} leaves no key of a grid of {shape.height} x {shape.width} tokens"
-        return grid_only("spatial reduction pools", shape)
+        return None
 
     def around(self, shape: Shape) -> Cost:
         dim, area = shape.dim, self.ratio**2
         tokens, reduced = shape.batch * shape.tokens, shape.batch * self.keys(shape)
-        return Cost(
-            macs={
-                "reduction": reduced * area * dim**2,
-                "qkv": (tokens + 2 * reduced) * dim**2,
-                "proj": tokens * dim**2,
-            },
-            # biases of q and proj; of the convolution 1 and of kv 2, and the norm
-            elementwise=2 * tokens * dim + 4 * reduced * dim,
-            parameters=(4 + area) * dim**2 + 5 * dim + 2 * dim,
+        reduction = Cost(
+            macs={"reduction": reduced * area * dim**2},
+            elementwise=2 * reduced * dim,  # bias, norm
+            parameters=area * dim**2 + dim + 2 * dim,
         )
+        return reduction + projections(tokens, reduced, dim)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from vitbench.attention import Attention
 from vitbench.cost import Cost
-from vitbench.operator import Operator, operators, self_attention, self_projections
+from vitbench.operator import Operator, operators
+from vitbench.parts import self_attention, self_projections
 from vitbench.shape import Shape
 
 
@@ -32,5 +33,5 @@ class Rope(Operator):
         return None
 
     def around(self, shape: Shape) -> Cost:
-        projections, turned = self_projections(shape), 2 * shape.batch * shape.height * shape.width * shape.dim
-        return replace(projections, elementwise=projections.elementwise + turned)
+        turned = 2 * shape.batch * shape.height * shape.width * shape.dim
+        return self_projections(shape) + Cost(elementwise=turned)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from vitbench.arithmetic import Number, quotient
 from vitbench.attention import Attention
 from vitbench.cost import Cost
-from vitbench.operator import Operator, grid_only, operators
+from vitbench.operator import Operator, operators
+from vitbench.parts import at_least, subsampled, switch
 from vitbench.shape import Shape
 
 
@@ -28,29 +29,28 @@ class Sagan(Operator):
     name = "sagan"
     paper = "Zhang et al. 2019 (SAGAN), section 3, equations 1 to 3"
     scopes = ("core", "layer")
+    prefixed = False
 
     values: int = 8
     subsample: int = 0
 
     def keys(self, shape: Shape) -> Number:
         """M: positions that each position attends to."""
-        return (shape.height // 2) * (shape.width // 2) if self.subsample else shape.tokens
+        return subsampled(shape, self.subsample)
 
     def attentions(self, shape: Shape) -> tuple[Attention, ...]:
         narrow, value = quotient(shape.dim, 8), quotient(shape.dim, self.values)
         return (Attention(shape.batch, 1, 1, shape.tokens, self.keys(shape), narrow, value, scale=1.0),)
 
     def unsupported(self, shape: Shape) -> str | None:
-        if self.values < 1:
-            return f"values {self.values} is less than 1"
-        if self.subsample not in (0, 1):
-            return f"subsample {self.subsample} is neither 0 nor 1"
+        if reason := at_least(1, values=self.values) or switch(subsample=self.subsample):
+            return reason
         for parts in (8, self.values):
             if shape.dim % parts:
                 return f"dim {shape.dim} is not divisible by {parts}"
-        if self.subsample and min(shape.height, shape.width) < 2:
-            return f"a grid of {shape.height}x{shape.width} tokens leaves none to a 2x2 max-pool"
-        return grid_only("SAGAN's attention spans", shape)
+        if self.keys(shape) < 1:
+            return f"a 2x2 max-pool leaves no token of {shape.height}x{shape.width}"
+        return None
 
     def around(self, shape: Shape) -> Cost:
         tokens, dim = shape.batch * shape.tokens, shape.dim

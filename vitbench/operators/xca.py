@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from vitbench.attention import Attention
 from vitbench.cost import Cost
-from vitbench.operator import Operator, operators, self_projections
+from vitbench.operator import Operator, operators
+from vitbench.parts import self_projections
 from vitbench.shape import Shape
 
 
