@@ -59,7 +59,7 @@ SIDES = ((5, 5), (7, 21), (60, 60), (56, 56), (1, 9), (30, 45), (12, 24), (8, 16
     "operator", [*example_operators(), *map(parse_operator, ("window7", "window7-shift3", "window4-shift2"))], ids=str
 )
 def test_arrays_give_the_integers_elementwise(operator: Operator) -> None:
-    widths, prefixes = ((96, 3), (32, 2), (64, 4)), (0, 1)
+    widths, prefixes = ((96, 3), (32, 2), (64, 4), (64, 1), (192, 6)), (0, 1)
     found = [
         Shape(batch, height, width, dim, heads, prefix)
         for (height, width), (dim, heads), batch, prefix in product(SIDES, widths, (1, 2, 12), prefixes)

@@ -10,16 +10,16 @@ import torch
 # not a view may hold products; counters name it as uncounted, so that a new operator is never passed over in silence.
 NO_PRODUCTS = {
     "all", "amax", "any", "arange", "as_strided_", "avg_pool2d", "avg_pool2d_backward", "cat", "clone",
-    "constant_pad_nd", "copy_", "device", "elu_backward", "embedding", "embedding_dense_backward", "empty",
-    "empty_like", "empty_strided", "fill_", "full_like", "grid_sampler", "grid_sampler_2d",
-    "grid_sampler_2d_backward", "index", "index_add", "index_put_", "index_put", "_index_put_impl_", "index_select",
-    "lift_fresh", "linalg_vector_norm", "_local_scalar_dense", "logsumexp", "masked_fill_", "max", "max_pool2d",
-    "max_pool2d_with_indices", "max_pool2d_with_indices_backward", "mean", "native_batch_norm_backward",
-    "_native_batch_norm_legit", "_native_batch_norm_legit_no_training", "native_layer_norm",
-    "native_layer_norm_backward", "new_empty_strided", "new_full", "new_ones", "new_zeros", "ones", "ones_like",
-    "pad", "roll", "_safe_softmax", "scalar_tensor", "select_backward", "slice_backward", "_softmax", "softmax",
-    "_softmax_backward_data", "sort", "stack", "sum", "_to_copy", "tril", "_unsafe_view", "zero_", "zeros",
-    "zeros_like",
+    "constant_pad_nd", "copy_", "cudnn_batch_norm", "cudnn_batch_norm_backward", "device", "elu_backward",
+    "embedding", "embedding_dense_backward", "empty", "empty_like", "empty_strided", "fill_", "full_like",
+    "grid_sampler", "grid_sampler_2d", "grid_sampler_2d_backward", "index", "index_add", "index_put", "index_put_",
+    "_index_put_impl_", "index_select", "lift_fresh", "linalg_vector_norm", "_local_scalar_dense", "logsumexp",
+    "masked_fill_", "max", "max_pool2d", "max_pool2d_with_indices", "max_pool2d_with_indices_backward", "mean",
+    "native_batch_norm", "native_batch_norm_backward", "_native_batch_norm_legit",
+    "_native_batch_norm_legit_no_training", "native_layer_norm", "native_layer_norm_backward", "new_empty_strided",
+    "new_full", "new_ones", "new_zeros", "ones", "ones_like", "pad", "roll", "_safe_softmax", "scalar_tensor",
+    "select_backward", "slice_backward", "softmax", "_softmax", "_softmax_backward_data", "sort", "stack", "sum",
+    "_to_copy", "tril", "_unsafe_view", "zero_", "zeros", "zeros_like",
 }  # fmt: skip
 
 

@@ -76,7 +76,9 @@ def refused(case: Case) -> str | None:
             "softmax attention, which a backend must execute" if case.attentions else "no softmax attention to execute"
         )
         return f"{case.operator} has {has}; expected one of {fitting}, not {case.backend}"
-    return backend.unsupported(case)
+    if case.mode == "training" and case.dtype in case.operator.rough:
+        return f"gradients of {case.operator} in {case.dtype} cannot be told from rounding errors, so not be checked"
+    return case.operator.lacking() or backend.unsupported(case)
 
 
 backends: Registry[Backend] = Registry("backend", "vitbench.backends")

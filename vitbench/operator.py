@@ -5,6 +5,7 @@ No torch here and in vitbench/operators/: the program that must cost this stands
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -35,6 +36,8 @@ class Operator(ABC):
     scopes: ClassVar[tuple[str, ...]] = ("core", "layer", "block")  # core: only with softmax attention
     choices: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # the words that each parameter of words may be
     prefixed: ClassVar[bool] = True  # False: its tokens are those of a grid alone
+    packages: ClassVar[tuple[str, ...]] = ()  # optional ones that its program is built from
+    rough: ClassVar[tuple[str, ...]] = ()  # dtypes whose rounding its gradients magnify beyond any comparison
 
     @abstractmethod
     def attentions(self, shape: Shape) -> tuple[Attention, ...]:
@@ -75,6 +78,13 @@ class Operator(ABC):
         return (
             f"{self.name} runs on a grid, which has no place for prefix tokens; expected prefix 0, not {shape.prefix}"
         )
+
+    def lacking(self) -> str | None:
+        """Why its program cannot be built here, with the remedy; None if it can. Its cost is known all the same."""
+        for package in self.packages:
+            if importlib.util.find_spec(package) is None:
+                return f"{self.name} needs {package}, which is not installed: pip install {' '.join(self.packages)}"
+        return None
 
     def _unscoped(self, scope: str) -> str | None:
         known = ", ".join(self.scopes)

@@ -96,7 +96,7 @@ class Dispatch(Counter):
 
     def differences(self, case: Case, count: Count) -> Mapping[str, int]:
         fused = [name for name in count.operators if "attention" in name and "backward" in name]
-        scores = sum(int(attention.cost().macs["scores"]) for attention in case.attentions)
+        scores = int(case.operator.cost(case.shape, case.scope).macs.get("scores", 0))
         return {f"{name} computes the scores again: +N^2 D": scores for name in fused}
 
 
