@@ -92,6 +92,7 @@ def test_a_kernel_is_known_by_the_operators_that_ran(operators: list[str], kerne
 def case(**told: object) -> dict[str, object]:
     return {
         "id": "a case",
+        "backend": "sdpa.flash",
         "asked": "flash",
         "chosen": ["flash"],
         "attended": ["flash"],
@@ -121,4 +122,7 @@ def test_the_report_flags_a_kernel_that_was_not_asked_for(told: dict[str, object
 
 
 def test_the_report_lists_nothing_where_all_is_as_asked() -> None:
-    assert kernels(pd.DataFrame([case(), case(asked=None), case(attended=None)])).table is None
+    assert (
+        kernels(pd.DataFrame([case(), case(asked=None), case(attended=None), case(backend="own", attended=[])])).table
+        is None
+    )

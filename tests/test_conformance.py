@@ -68,7 +68,7 @@ def test_a_backend_that_runs_anywhere_refuses_no_softmax_attention(name: str) ->
 
 def test_what_has_no_softmax_attention_runs_as_its_own_program_alone() -> None:
     for case in cases(dtypes=("float32",)):
-        if not case.attentions:
+        if not case.attentions and not (case.mode == "training" and case.dtype in case.operator.rough):
             assert supported(case) == (not backends[case.backend].attends), case.id
 
 
