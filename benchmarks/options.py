@@ -14,7 +14,7 @@ from vitbench.refusal import Refusal, positive
 from vitbench.run import ROOT
 from vitbench.sweep import PROFILES, select
 
-SECONDS = {"smoke": 0.03, "quick": 0.22, "full": 0.5}  # of samples, a case and pass
+SECONDS = {"smoke": 0.03, "quick": 0.15, "full": 0.5}  # of samples, a case and pass
 EFFORT = {  # passes at least and at most, and the seconds after which none is added
     "smoke": Effort(1, 3),
     "quick": Effort(6, 12, budget=400.0),

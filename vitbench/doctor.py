@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from vitbench.backend import Backend, backends
+from vitbench.backend import Backend, backends, refused
 from vitbench.case import Case
 from vitbench.counter import counters
 from vitbench.doctor_page import DTYPES, on_gpu, si
@@ -66,8 +66,8 @@ def _backend(backend: Backend, device: str) -> Found:
     row: Found = {"name": backend.name, "description": backend.description, "refused": []}
     for mode in MODES:
         for dtype in DTYPES:
-            case = Case(parse_operator("global"), TYPICAL, backend.name, dtype, device, mode=mode)
-            if reason := backend.unsupported(case):
+            operator = parse_operator("global" if backend.attends else "linear")
+            if reason := refused(Case(operator, TYPICAL, backend.name, dtype, device, mode=mode)):
                 row["refused"].append({"dtype": dtype, "mode": mode, "reason": reason})
     return {**row, "runs": {0: "all", len(MODES) * len(DTYPES): "none"}.get(len(row["refused"]), "some")}
 

@@ -26,9 +26,10 @@ class Models(Study):
         if known.empty:
             return None
         groups = [group for _, group in known.groupby(SAME, sort=False)]
-        figure, drawn = axes(len(groups))
+        figure, drawn = axes(len(groups), 7.2)
+        figure.set_figheight(1.6 + 0.3 * max(map(len, groups)))
         for panel, group in zip(drawn, groups, strict=True):
-            _draw(panel, group)
+            _draw(panel, group.sort_values("seconds", ascending=False))
         table = pd.DataFrame([_row(row) for group in groups for _, row in group.sort_values("macs").iterrows()])
         return Answer(_sentence(max(groups, key=len)), table, figure)
 
@@ -45,17 +46,16 @@ def _named(measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def _draw(panel: Axes, group: pd.DataFrame) -> None:
-    colors = color_of(list(group["backend"]))
-    for backend, cases in group.groupby("backend", sort=False):
-        rate = cases["images_per_second"]
-        ends = [rate - cases["batch"] / cases["high"], cases["batch"] / cases["low"] - rate]
-        panel.errorbar(cases["gmacs"], rate, yerr=ends, fmt="o", capsize=2, color=colors[str(backend)], label=backend)
-    for _, row in group.sort_values("seconds").drop_duplicates("model").iterrows():
-        at = (row["gmacs"], row["images_per_second"])
-        panel.annotate(row["model"], at, (6, 4), textcoords="offset points", fontsize=8)
+    """A row a model and backend, fastest at the top."""
+    colors, labels = color_of(list(group["model"])), []
+    for place, (_, row) in enumerate(group.iterrows()):
+        rate, slowest, fastest = row["images_per_second"], row["batch"] / row["high"], row["batch"] / row["low"]
+        ends = [[rate - slowest], [fastest - rate]]
+        panel.errorbar([rate], [place], xerr=ends, fmt="o", ms=6, capsize=2, color=colors[row["model"]])
+        labels.append(f"{row['model']}, {row['backend']}: {text.number(row['gmacs'])} GMACs")
+    panel.set_yticks(range(len(labels)), labels, fontsize=8)
     panel.set_title(_setting(group.iloc[0]), fontsize=9)
-    panel.set(xlabel="GMACs an image", ylabel="images/s", ylim=(0, None), xlim=(0, 1.25 * group["gmacs"].max()))
-    panel.legend(fontsize=8, frameon=False, title="attention by")
+    panel.set(xlabel="images/s", xlim=(0, None))
 
 
 def _setting(row: Row) -> str:

@@ -28,12 +28,14 @@ class Operators(Study):
         found["macs_ratio"] = found["macs"].astype(float) / found["macs_other"].astype(float)
         groups = [group.sort_values("seconds") for _, group in found.groupby(SAME, sort=False) if len(group) > 1]
         groups.sort(key=lambda group: group["tokens"].iloc[0])
-        figure, drawn = axes(len(groups), 7.2)
-        figure.set_figheight(1.6 + 0.24 * max(map(len, groups)))
-        for panel, group in zip(drawn, groups, strict=True):
+        most = max(map(len, groups))
+        shown = [group for group in groups if len(group) > most / 2]  # the others are in the table
+        figure, drawn = axes(len(shown), 7.2)
+        figure.set_figheight(1.6 + 0.24 * most)
+        for panel, group in zip(drawn, shown, strict=True):
             _draw(panel, group)
         table = pd.DataFrame([_row(row) for group in groups for _, row in group.iterrows()])
-        return Answer(_sentence(groups), table, figure)
+        return Answer(_sentence(shown), table, figure)
 
 
 def _draw(panel: Axes, group: pd.DataFrame) -> None:
