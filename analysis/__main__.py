@@ -72,12 +72,12 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from analysis.verify import verify
+    from analysis.verify import both_modes, verify
     from vitbench.measure.environment import usable_device
     from vitbench.sweep import select
 
     device = usable_device(options.device)
-    cases = select(options.sweep, options.profile, device)
+    cases = both_modes(select(options.sweep, options.profile, device))
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore"

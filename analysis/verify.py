@@ -1,18 +1,19 @@
 """Prove the counts: over every distinct case, closed form = dispatch on meta = dispatch on the device, exactly.
 
-fvcore agrees too, or differs by exactly what is named. A difference that nothing names is a fault, and so is a case
+Each case in inference and in training. fvcore agrees too, or differs by exactly what is named. A difference that nothing names is a fault, and so is a case
 that runs here but that no counter could count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from vitbench.backend import refused
 from vitbench.case import Case
 from vitbench.counting import Finding, findings
+from vitbench.operator import MODES
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ class Verdict:
             for found in self.findings
         }
         return {"id": self.case.id, "closed": self.findings[0].closed, "counts": counts, "fault": self.fault}
+
+
+def both_modes(cases: Iterable[Case]) -> list[Case]:
+    """Each case in inference and in training, each once."""
+    return list(dict.fromkeys(replace(case, mode=mode) for case in cases for mode in MODES))
 
 
 def verify(cases: Iterable[Case]) -> Iterator[Verdict]:

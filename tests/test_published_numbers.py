@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from vitbench.case import Case
+from vitbench.operator import parse_operator
 from vitbench.operators.global_ import Global
 from vitbench.operators.window import Window
 from vitbench.shape import Shape, grid_of
@@ -91,3 +92,14 @@ def test_halving_the_patch_side_multiplies_the_scores(prefix: int, before: int, 
 def test_a_patch_that_does_not_divide_the_image_is_refused() -> None:
     with pytest.raises(ValueError, match="image 225 is not divisible by patch 16"):
         grid_of(225, 16)
+
+
+@pytest.mark.parametrize(
+    ("text", "macs", "parameters"),
+    [("global", 521.43, 2.36), ("window7", 477.17, 2.36), ("window7-shift3", 477.17, 2.36)],
+)
+def test_the_rows_of_the_nearest_published_table_of_layers(text: str, macs: float, parameters: float) -> None:
+    """README of HubHop/vit-attention-benchmark: 14 x 14 tokens, D = 768, 12 heads, in 10^6 (other rows: test_layer_*)."""
+    cost = parse_operator(text).cost(Shape(1, 14, 14, 768, 12))
+    assert round(cost.total_macs / 1e6, 2) == macs
+    assert round(cost.parameters / 1e6, 2) == parameters

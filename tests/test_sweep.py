@@ -10,6 +10,7 @@ import pytest
 from vitbench.case import Case
 from vitbench.models.swin import Swin
 from vitbench.models.vit import Vit
+from vitbench.operator import operators
 from vitbench.refusal import Refusal
 from vitbench.shape import Shape
 from vitbench.sweep import FOLDER, PROFILES, load_sweeps, select
@@ -186,3 +187,11 @@ def test_models_by_name_are_whole_models_of_their_variant(tmp_path: Path) -> Non
 def test_what_a_model_cannot_have_is_refused(tmp_path: Path, old: str, new: str, said: str) -> None:
     with pytest.raises(Refusal, match=re.escape(said)):
         load_sweeps(write(tmp_path, MODEL.replace(old, new)))
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_every_operator_and_model_is_in_a_quick_sweep(device: str) -> None:
+    """So that verify covers them all; of a GPU, all but what the CPU alone is asked for."""
+    asked = {case.operator.name for case in select([], "quick", device)}
+    lacking = {kind.name for kind in operators} - asked
+    assert lacking == (set() if device == "cpu" else {"additive"})
