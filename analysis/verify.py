@@ -1,7 +1,7 @@
 """Prove the counts: over every distinct case, closed form = dispatch on meta = dispatch on the device, exactly.
 
-Each case in inference and in training. fvcore agrees too, or differs by exactly what is named. A difference that nothing names is a fault, and so is a case
-that runs here but that no counter could count.
+Each case in inference and in training. fvcore agrees too, or differs by exactly what is named. A difference that
+nothing names is a fault, and so is a case that runs here but that no counter could count.
 """
 
 from __future__ import annotations

@@ -129,6 +129,7 @@ class Training:
 def measure(seeds: int, epochs: int) -> dict[str, Any]:
     """What the file holds."""
     torch.set_num_threads(THREADS)
+    where = environment("cpu")  # before torch's compiler, which an optimizer brings in, sets variables of its own
     started, own, data, before = time.perf_counter(), time.process_time(), digits(), load()
     console, wanted = Console(stderr=True), [(one, seed) for seed in range(seeds) for one in CONTENDERS]
     trained = {key: Training(key[0], data, key[1], epochs) for key in track(wanted, "training", console=console)}
@@ -145,7 +146,7 @@ def measure(seeds: int, epochs: int) -> dict[str, Any]:
             "epochs": epochs,
             "optimizer": f"AdamW, one cycle up to a rate of {RATE}, weight decay {DECAY}; no augmentation",
         },
-        "environment": environment("cpu"),
+        "environment": where,
         "load": before,
         "wall_seconds": round(time.perf_counter() - started, 3),
         "cpu_seconds": round(time.process_time() - own, 3),

@@ -99,7 +99,7 @@ def test_a_patch_that_does_not_divide_the_image_is_refused() -> None:
     [("global", 521.43, 2.36), ("window7", 477.17, 2.36), ("window7-shift3", 477.17, 2.36)],
 )
 def test_the_rows_of_the_nearest_published_table_of_layers(text: str, macs: float, parameters: float) -> None:
-    """README of HubHop/vit-attention-benchmark: 14 x 14 tokens, D = 768, 12 heads, in 10^6 (other rows: test_layer_*)."""
+    """README of HubHop/vit-attention-benchmark: 14 x 14 tokens, D = 768, 12 heads, in 10^6 (others: test_layer_*)."""
     cost = parse_operator(text).cost(Shape(1, 14, 14, 768, 12))
     assert round(cost.total_macs / 1e6, 2) == macs
     assert round(cost.parameters / 1e6, 2) == parameters
