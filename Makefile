@@ -49,7 +49,8 @@ lint: $(READY) ## ruff and mypy --strict
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
 
-# Three passes fit into some ten minutes, by estimate; PASSES=6 settles the figures and gives verdicts.
+# Three passes of 236 cases take some twenty minutes, by estimate and never run; SWEEP= takes a part of them. PASSES=6
+# settles the figures and gives verdicts.
 cuda: $(READY) ## on a machine with CUDA: its tests, quick and verify on the GPU, all said and kept under RESULTS
 	mkdir -p $(RESULTS); status=0; \
 	$(PYTHON) -m pytest -m cuda -p no:cacheprovider > $(RESULTS)/tests.txt 2>&1 || status=1; tail -n 20 $(RESULTS)/tests.txt; \

@@ -10,6 +10,7 @@ from vitbench.attention import Attention
 from vitbench.cost import Cost
 from vitbench.model import CHANNELS, Stage, Variant, linear, models, norm
 from vitbench.operator import MLP_RATIO, operators
+from vitbench.parts import at_least
 from vitbench.pyramid import Pyramid, convolution, positions
 from vitbench.shape import Shape
 
@@ -38,8 +39,8 @@ class Coatnet(Pyramid):
     classes: int = 1000
 
     def unsupported(self, shape: Shape) -> str | None:
-        if self.classes < 1:
-            return f"classes {self.classes} is less than 1"
+        if reason := at_least(1, classes=self.classes):
+            return reason
         if shape.dim % (16 * STEM):
             return f"dim {shape.dim} is not a multiple of {16 * STEM}, which the widths and heads of all stages need"
         if shape.dim != HEAD_DIM * shape.heads:

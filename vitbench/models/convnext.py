@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from vitbench.cost import Cost
 from vitbench.model import Stage, Variant, linear, models, norm, patch_embedding
 from vitbench.operator import MLP_RATIO, operators
+from vitbench.parts import at_least
 from vitbench.pyramid import Pyramid, positions
 from vitbench.shape import Shape
 
@@ -30,9 +31,8 @@ class Convnext(Pyramid):
     classes: int = 1000
 
     def unsupported(self, shape: Shape) -> str | None:
-        for name in ("depth", "classes"):
-            if getattr(self, name) < 1:
-                return f"{name} {getattr(self, name)} is less than 1"
+        if reason := at_least(1, depth=self.depth, classes=self.classes):
+            return reason
         if shape.heads != 1:
             return f"a network of convolutions has no heads; expected heads 1, not {shape.heads}"
         if shape.dim % 8:

@@ -9,6 +9,7 @@ from vitbench.arithmetic import Number, quotient
 from vitbench.cost import Cost
 from vitbench.model import CHANNELS, Stage, Variant, linear, models
 from vitbench.operator import operators
+from vitbench.parts import at_least
 from vitbench.pyramid import Pyramid, convolution, positions
 from vitbench.shape import Shape
 
@@ -34,9 +35,8 @@ class Resnet(Pyramid):
     classes: int = 1000
 
     def unsupported(self, shape: Shape) -> str | None:
-        for name in ("depth", "classes"):
-            if getattr(self, name) < 1:
-                return f"{name} {getattr(self, name)} is less than 1"
+        if reason := at_least(1, depth=self.depth, classes=self.classes):
+            return reason
         if shape.heads != 1:
             return f"a network of convolutions has no heads; expected heads 1, not {shape.heads}"
         if shape.dim % 32:

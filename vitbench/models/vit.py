@@ -11,6 +11,7 @@ from vitbench.arithmetic import Number
 from vitbench.cost import Cost
 from vitbench.model import Model, Stage, Variant, linear, models, norm, patch_embedding
 from vitbench.operator import MLP_RATIO, block, operators
+from vitbench.parts import at_least
 from vitbench.shape import Shape
 
 SPECIAL = {"cls": 1, "distilled": 2, "mean": 0}  # prefix tokens that a way of pooling needs; the rest are registers
@@ -50,9 +51,8 @@ class Vit(Model):
         return self.hidden if self.hidden else MLP_RATIO * shape.dim
 
     def unsupported(self, shape: Shape) -> str | None:
-        for name in ("patch", "depth", "classes"):
-            if getattr(self, name) < 1:
-                return f"{name} {getattr(self, name)} is less than 1"
+        if reason := at_least(1, patch=self.patch, depth=self.depth, classes=self.classes):
+            return reason
         if shape.prefix < SPECIAL[self.pool]:
             return f"pool {self.pool} needs {SPECIAL[self.pool]} prefix tokens, got {shape.prefix}"
         if self.positions == "sine" and shape.dim % 4:
