@@ -22,9 +22,23 @@ NO_PRODUCTS = {
     "_to_copy", "tril", "_unsafe_view", "zero_", "zeros", "zeros_like",
 }  # fmt: skip
 
+COPIES = {"clone", "copy_", "_to_copy", "fill_", "zero_"}  # among the operators that torch calls pointwise
+COMPUTED = {
+    "amax", "avg_pool2d", "cumsum", "cudnn_batch_norm", "linalg_vector_norm", "logsumexp", "_log_softmax", "max_pool2d",
+    "max_pool2d_with_indices", "mean", "native_batch_norm", "_native_batch_norm_legit",
+    "_native_batch_norm_legit_no_training", "native_group_norm", "native_layer_norm", "_safe_softmax", "softmax",
+    "_softmax", "sum", "upsample_bicubic2d", "upsample_bilinear2d", "var_mean",
+}  # fmt: skip
+
 
 def has_no_products(packet: Any) -> bool:
     """packet: an operator of torch.ops with all its overloads."""
     operators = [getattr(packet, overload) for overload in packet.overloads()]
     pointwise = any(torch.Tag.pointwise in operator.tags for operator in operators)
     return pointwise or any(operator.is_view for operator in operators) or packet.__name__ in NO_PRODUCTS
+
+
+def is_arithmetic(operator: Any) -> bool:
+    """Whether its output elements are computed: pointwise, a norm, a softmax or a reduction, not a copy or a product."""
+    name = operator._overloadpacket.__name__
+    return (torch.Tag.pointwise in operator.tags and name not in COPIES) or name in COMPUTED

@@ -9,59 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import torch
 from torch._higher_order_ops.flex_attention import flex_attention, flex_attention_backward
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import (
-    FlopCounterMode,
-    _FlopCounterMode,
-    conv_flop_count,
-    sdpa_backward_flop_count,
-    sdpa_flop_count,
-)
+from torch.utils.flop_counter import FlopCounterMode, _FlopCounterMode
 
 from vitbench.aten import has_no_products
 from vitbench.case import Case
 from vitbench.counter import Count, Counter, Uncountable, counters
+from vitbench.formulas import FORMULAS
 from vitbench.program import Program
-
-aten = torch.ops.aten
-
-
-def _forward(q: Any, k: Any, v: Any, *_: Any, **__: Any) -> int:
-    """q (B, H, N, d) x k (B, H, M, d), then weights x v."""
-    return int(sdpa_flop_count(q, k, v))
-
-
-def _backward(grad: Any, q: Any, k: Any, v: Any, *_: Any, **__: Any) -> int:
-    """Scores again, then the gradients of weights, v, q and k: five products."""
-    return int(sdpa_backward_flop_count(grad, q, k, v))
-
-
-def _convolution_backward(grad: Any, x: Any, w: Any, *rest: Any, **__: Any) -> int:
-    """Gradients of x and w where asked for, each as large as the convolution (grad: of its output)."""
-    transposed, output_mask = rest[4], rest[7]
-    return int(conv_flop_count(x, w, grad, transposed) * sum(output_mask[:2]))
-
-
-def _flex_forward(q: Any, k: Any, v: Any, *_: Any, **__: Any) -> int:
-    return int(sdpa_flop_count(q.shape, k.shape, v.shape))
-
-
-def _flex_backward(q: Any, k: Any, v: Any, _out: Any, _lse: Any, grad: Any, *_: Any, **__: Any) -> int:
-    return int(sdpa_backward_flop_count(grad.shape, q.shape, k.shape, v.shape))
-
-
-for _formula in (_flex_forward, _flex_backward):
-    _formula._get_raw = True  # type: ignore[attr-defined]  # FlopCounterMode's mark for formulas that take tensors
-
-FORMULAS = {  # what torch counts as 0 without a word (pytorch#195460), wrongly, or cannot count at all
-    aten.convolution_backward: _convolution_backward,  # torch's knows no groups: depthwise, C times too much
-    aten._scaled_dot_product_flash_attention_for_cpu: _forward,
-    aten._scaled_dot_product_flash_attention_for_cpu_backward: _backward,
-    flex_attention: _flex_forward,
-    flex_attention_backward: _flex_backward,
-}
 
 
 def _let_through(operator: Any) -> None:

@@ -1,0 +1,128 @@
+"""Fused attention as one operator on meta tensors, for `tally`: what any kernel of it must do and hold.
+
+Scores and mix are counted as computed, every query with every key; the scores are held nowhere. In the backward they
+are not counted as computed again, though most kernels do so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch._higher_order_ops.flex_attention import flex_attention as flex
+from torch.nn import functional
+from torch.nn.attention import flex_attention as flex_module
+from torch.overrides import TorchFunctionMode
+
+if TYPE_CHECKING:
+    from vitbench.watch import Watch
+
+SDPA = functional.scaled_dot_product_attention
+OPERATOR = "scaled_dot_product_attention"
+FLEX = (
+    "FlexAttention: what score_mod and mask_mod compute is not counted, and blocks that its mask skips are counted as "
+    "computed"
+)
+
+
+class _Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, watch: Watch, run: Callable[..., Tensor], *given: Tensor | None) -> tuple[Tensor, Tensor]:
+        """given: q (..., N, d), k (..., M, d), v (..., M, d_v), what is added to the scores or masks them, or None."""
+        q, k, v, _ = given
+        assert q is not None and k is not None and v is not None
+        with watch.pause():
+            out = run(*given)
+            sums = q.new_empty(out.shape[:-1], dtype=torch.float32)  # of each query's softmax
+            watch.lifetimes.see((out, sums))
+            scores, mix = watch.attended(given, out, prod(out.shape[:-1]) * k.shape[-2])
+        ctx.watch, ctx.products = watch, (scores, mix)
+        ctx.save_for_backward(*given, out, sums)
+        ctx.mark_non_differentiable(sums)
+        return out, sums
+
+    @staticmethod
+    def backward(ctx: Any, *_: Any) -> tuple[Tensor | None, ...]:
+        needed = ctx.needs_input_grad[2:]
+        scores, mix = ctx.products
+        ctx.watch.again(scores, needed[0] + needed[1])
+        ctx.watch.again(mix, needed[2] + (needed[0] or needed[1] or needed[3]))
+        return (
+            None,
+            None,
+            *(torch.empty_like(x) if need else None for x, need in zip(ctx.saved_tensors, needed, strict=False)),
+        )
+
+
+@contextmanager
+def intercepted(watch: Watch) -> Iterator[None]:
+    """Inside, fused attention is seen as one operator, and the functions of torch's that are called are known."""
+    validate = flex_module._validate_device
+
+    functions = _Functions(watch)
+
+    def attend(*args: Any, **kwargs: Any) -> Any:
+        return functions.__torch_function__(SDPA, (), args, kwargs)
+
+    functional.scaled_dot_product_attention = attend  # torch's own Python, nn.MultiheadAttention's, calls it by this
+    flex_module._validate_device = lambda *_: None  # it knows no meta tensors
+    try:
+        with functions:
+            yield
+    finally:
+        functional.scaled_dot_product_attention = SDPA
+        flex_module._validate_device = validate
+
+
+class _Functions(TorchFunctionMode):
+    """Knows the outermost function of torch's that is running."""
+
+    def __init__(self, watch: Watch) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.watch = watch
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        with self.watch.calling(getattr(func, "__name__", str(func))):
+            if func is SDPA:
+                result = _sdpa(self.watch, *args, **kwargs)
+            elif func is flex:
+                result = _flex(self.watch, *args, **kwargs)
+            else:
+                result = func(*args, **kwargs)
+        self.watch.called(getattr(func, "__name__", str(func)), args, result)
+        return result
+
+
+def _sdpa(
+    watch: Watch,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    def run(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        return SDPA(q, k, v, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+
+    out: Tensor = _Attention.apply(watch, run, query, key, value, attn_mask)[0]
+    return out
+
+
+def _flex(watch: Watch, q: Tensor, k: Tensor, v: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores and mix alone."""
+
+    def run(q: Tensor, k: Tensor, v: Tensor, _: None) -> Tensor:
+        return SDPA(q, k, v, enable_gqa=q.shape[1] != k.shape[1])
+
+    if FLEX not in watch.found.notes:
+        watch.found.notes.append(FLEX)
+    out, sums = _Attention.apply(watch, run, q, k, v, None)
+    return out, sums, sums

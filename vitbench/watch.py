@@ -1,0 +1,257 @@
+"""The exact count of any module: every product of a call, seen at torch's dispatcher on meta tensors.
+
+Nothing is allocated and nothing computed, so any model at any resolution is counted in about the time that Python takes
+to walk through it. Fused attention is one operator here (`fused.py`), whichever kernel it would run. What has no formula
+is named in `Tally.uncounted`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules import module as hooks
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from vitbench import compiler, fused
+from vitbench.aten import has_no_products, is_arithmetic
+from vitbench.formulas import macs
+from vitbench.lifetimes import Lifetimes
+from vitbench.roles import DATA, WEIGHTS, Role, Roles
+from vitbench.tally import Product, Tally
+
+SOFTMAX = ("_softmax", "_safe_softmax")
+ADDED = ("addmm", "baddbmm", "addmv", "addbmm")  # their first argument is added to the product
+
+
+def tally(module: nn.Module, inputs: tuple[Any, ...], *, training: bool = False) -> Tally:
+    """One call on meta tensors: forward, or forward and the gradients of all parameters that take one.
+
+    Whatever the module or torch raises goes through. Raises ValueError where nothing that it gives takes a gradient.
+    """
+    with watching(module, inputs) as watch:
+        if not training:
+            with torch.no_grad():
+                result = module(*inputs)
+            watch.found.peak_bytes = watch.lifetimes.peak()
+            return watch.found
+        with torch.enable_grad():
+            result = module(*inputs)
+            outputs = [one for one in tensors(result) if one.requires_grad]
+            if not outputs:
+                raise ValueError("nothing that it gives takes a gradient")
+            weights = [weight for weight in module.parameters() if weight.requires_grad]
+            ones = [torch.ones_like(one) for one in outputs]
+            gradients = torch.autograd.grad(outputs, weights, ones, allow_unused=True)
+        watch.found.peak_bytes = watch.lifetimes.peak(without=[one for one in gradients if one is not None])
+        return watch.found
+
+
+@contextmanager
+def watching(module: nn.Module, inputs: tuple[Any, ...]) -> Iterator[Watch]:
+    """Inside, what runs is seen as the operators of the module at work on the inputs."""
+    watch = Watch(module, inputs)
+    with compiler.turned_off(), torch.device("meta"), _hooked(watch.inside), fused.intercepted(watch), watch:
+        yield watch
+
+
+def tensors(tree: Any) -> Iterator[Tensor]:
+    """All in a tree of tuples, lists, dicts and what torch knows as one."""
+    if isinstance(tree, Tensor):
+        yield tree
+    elif isinstance(tree, (tuple, list)):
+        for one in tree:
+            yield from tensors(one)
+    elif isinstance(tree, dict):
+        yield from tensors(list(tree.values()))
+    elif tree is not None and not isinstance(tree, (int, float, str, torch.dtype, torch.device)):
+        leaves = torch.utils._pytree.tree_leaves(tree)
+        if leaves != [tree]:
+            yield from tensors(leaves)
+
+
+class Watch(TorchDispatchMode):
+    """Sees the operators of a call, and keeps what is known of their tensors."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, module: nn.Module, inputs: tuple[Any, ...]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        given = list(tensors(inputs))
+        self.found, self.roles = Tally(), Roles(given)
+        self.lifetimes = Lifetimes([*given, *module.parameters(), *module.buffers()])
+        self.batch = len(given[0]) if given and given[0].ndim else 1
+        self.names = {id(part): path for path, part in reversed(list(module.named_modules()))}
+        self.inside: list[nn.Module] = []
+        self.function = ""
+        self.origins: dict[int, Product] = {}  # forward products, by the number of their node for the backward
+        self.paused = False
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """Inside, operators run unseen."""
+        self.paused = True
+        try:
+            with torch._C.DisableTorchFunction():
+                yield
+        finally:
+            self.paused = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if self.paused or not hasattr(func, "_overloadpacket"):
+            return func(*args, **kwargs)
+        if func._can_decompose():
+            with self:
+                result = func.decompose(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        result = func(*args, **kwargs)
+        with torch._C.DisableTorchFunction():
+            self._see(func, args, kwargs, result)
+        return result
+
+    def _see(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
+        packet = func._overloadpacket
+        given, made = list(tensors((args, kwargs))), list(tensors(result))
+        self.lifetimes.see(made)
+        count = macs(packet, args, kwargs, result)
+        elements = made[0].numel() if made else 0
+        if count is not None:
+            factors = given[1:] if packet.__name__ in ADDED else given
+            added = len(given) > (2 if packet.__name__ not in ADDED else 0) and "backward" not in packet.__name__
+            if added:
+                self.found.elementwise[str(packet)] += elements
+            role = self._product(packet, count, factors, made)
+        else:
+            role = self._other(packet, given, elements)
+            if is_arithmetic(func):
+                self.found.elementwise[str(packet)] += elements
+            elif not has_no_products(packet):
+                self.found.uncounted.setdefault(str(packet), self.path)
+        for one in (*made, *(given[:1] if func._schema.is_mutable else ())):
+            self.roles.give(one, role)
+
+    @contextmanager
+    def calling(self, function: str) -> Iterator[None]:
+        """Inside, the program is in that function of torch's, if it was in none before."""
+        before = self.function
+        self.function = before or function
+        try:
+            yield
+        finally:
+            self.function = before
+
+    def called(self, function: str, args: Any, result: Any) -> None:
+        if _place() == "forward" and not self.function:
+            sizes = [next((one.numel() for one in tensors(tree)), 0) for tree in (args, result)]
+            calls, took, gave = self.found.functions.get(function, (0, 0, 0))
+            self.found.functions[function] = (calls + 1, took + sizes[0], gave + sizes[1])
+
+    def attended(self, given: tuple[Tensor | None, ...], out: Tensor, pairs: int) -> tuple[Product, Product]:
+        """Scores and mix of q, k, v and what is added to the scores."""
+        q, k, v, added = given
+        assert q is not None and k is not None and v is not None
+        role, term = self.made_of(self.roles.of(q), self.roles.of(k), pairs)
+        scores = self.add(pairs * q.shape[-1], "scores" if term == "pairs" else term, fused.OPERATOR, pairs)
+        if term == "pairs":
+            self.found.attentions.append((q.shape[-2], k.shape[-2]))
+            role = role._replace(mixing=True)
+        if added is not None and self.roles.of(added).data:
+            role = role._replace(data=True)
+        self.found.elementwise[fused.OPERATOR] += pairs * (2 if added is not None else 1)
+        role, term = self.made_of(role, self.roles.of(v), out.numel())
+        mix = self.add(pairs * v.shape[-1], term, fused.OPERATOR, out.numel())
+        self.roles.give(out, role)
+        return scores, mix
+
+    def again(self, product: Product, times: int) -> None:
+        """Gradients of a product, each of its size."""
+        if times:
+            self.found.products.append(replace(product, macs=times * product.macs, place="backward"))
+
+    @property
+    def path(self) -> str:
+        return self.names.get(id(self.inside[-1]), "") if self.inside else ""
+
+    def add(self, count: int, term: str, operator: str, elements: int, place: str | None = None) -> Product:
+        """A product of the module at hand."""
+        kind = type(self.inside[-1]).__name__ if self.inside else ""
+        place = place or _place()
+        product = Product(count, term, operator, self.function, self.path, kind, place, elements)
+        self.found.products.append(product)
+        return product
+
+    def _product(self, packet: Any, count: int, factors: list[Tensor], made: list[Tensor]) -> Role:
+        elements = made[0].numel() if made else 0
+        node = torch._C._current_autograd_node()
+        if _place() == "backward" and node is not None:
+            of = self.origins.get(node._sequence_nr())
+            term = of.term if of else "other gradients"
+            product = self.add(count, term, str(packet), elements)
+            if of:
+                product.function, product.module, product.kind = of.function, of.module, of.kind
+            return DATA
+        convolution = "conv" in packet.__name__
+        role, term = self.made_of(self.roles.of(factors[0]), self.roles.of(factors[1]), elements)
+        if convolution and term == "linear":
+            term = "conv"
+            if self.found.grid is None and role.data and made[0].ndim == 4:
+                self.found.grid = made[0].shape[-2] * made[0].shape[-1]
+        product = self.add(count, term, str(packet), elements)
+        self.origins.setdefault(torch.autograd._get_sequence_nr() - 1, product)
+        return role
+
+    def made_of(self, first: Role, second: Role, elements: int) -> tuple[Role, str]:
+        """What the next product, of two factors, holds, and its term. elements: of what it gives."""
+        both = first | second
+        if first.data and second.data:
+            number = len(self.found.products)
+            return (DATA, "mix") if both.mixing else (Role(True, frozenset((number,))), "pairs")
+        return both if self._as_many(both, elements) else Role(both.data), "linear" if both.data else "weights"
+
+    def _as_many(self, role: Role, elements: int) -> bool:
+        """Whether each of that many elements may still be one of a pair: heads may have been mixed, no more."""
+        return bool(role.pairs) and elements == sum(self.found.products[n].elements for n in role.pairs)
+
+    def _other(self, packet: Any, given: list[Tensor], elements: int) -> Role:
+        role = WEIGHTS
+        for one in given:
+            role = role | self.roles.of(one)
+        if packet.__name__ not in SOFTMAX:
+            return role if self._as_many(role, elements) else Role(role.data)
+        for number in role.pairs:
+            self.found.products[number].term = "scores"
+        if role.pairs and not role.mixing:
+            self.found.attentions.append(tuple(given[0].shape[-2:]))
+        return Role(role.data, role.pairs, bool(role.pairs))
+
+
+def _place() -> str:
+    if torch._C._current_autograd_node() is None:
+        return "forward"
+    return "recomputed" if torch.is_grad_enabled() else "backward"
+
+
+@contextmanager
+def _hooked(inside: list[nn.Module]) -> Iterator[None]:
+    """Keeps the modules that are running in the list, outermost first."""
+
+    def enter(module: nn.Module, _: Any) -> None:
+        inside.append(module)
+
+    def leave(module: nn.Module, _inputs: Any, _result: Any) -> None:
+        while inside and inside.pop() is not module:
+            pass
+
+    before = hooks.register_module_forward_pre_hook(enter)
+    after = hooks.register_module_forward_hook(leave, always_call=True)
+    try:
+        yield
+    finally:
+        before.remove()
+        after.remove()
