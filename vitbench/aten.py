@@ -24,8 +24,8 @@ NO_PRODUCTS = {
 
 COPIES = {"clone", "copy_", "_to_copy", "fill_", "zero_"}  # among the operators that torch calls pointwise
 COMPUTED = {
-    "amax", "avg_pool2d", "cumsum", "cudnn_batch_norm", "linalg_vector_norm", "logsumexp", "_log_softmax", "max_pool2d",
-    "max_pool2d_with_indices", "mean", "native_batch_norm", "_native_batch_norm_legit",
+    "amax", "avg_pool2d", "cumsum", "cudnn_batch_norm", "linalg_vector_norm", "logsumexp", "_log_softmax", 
+    "max_pool2d", "max_pool2d_with_indices", "mean", "native_batch_norm", "_native_batch_norm_legit",
     "_native_batch_norm_legit_no_training", "native_group_norm", "native_layer_norm", "_safe_softmax", "softmax",
     "_softmax", "sum", "upsample_bicubic2d", "upsample_bilinear2d", "var_mean",
 }  # fmt: skip
@@ -39,6 +39,6 @@ def has_no_products(packet: Any) -> bool:
 
 
 def is_arithmetic(operator: Any) -> bool:
-    """Whether its output elements are computed: pointwise, a norm, a softmax or a reduction, not a copy or a product."""
+    """Whether its output is computed: pointwise, a norm, a softmax or a reduction; not a copy, not a product."""
     name = operator._overloadpacket.__name__
     return (torch.Tag.pointwise in operator.tags and name not in COPIES) or name in COMPUTED

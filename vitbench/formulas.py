@@ -1,7 +1,7 @@
 """MACs of torch's operators: torch's own formulas, and those that it lacks or has wrong.
 
-A formula takes what its operator takes, tensors as their sizes unless it is marked _get_raw, and gives FLOPs, two a MAC,
-as torch's do.
+A formula takes what its operator takes, tensors as their sizes unless it is marked _get_raw, and gives FLOPs, two a
+MAC, as torch's do.
 """
 
 from __future__ import annotations
@@ -108,7 +108,8 @@ FORMULAS: dict[Any, Callable[..., int]] = {  # what torch counts as 0 without a 
 
 
 def _of_tensors(formula: Callable[..., int]) -> Callable[..., int]:
-    return formula if getattr(formula, "_get_raw", False) else shape_wrapper(formula)
+    wrapped: Callable[..., int] = formula if hasattr(formula, "_get_raw") else shape_wrapper(formula)
+    return wrapped
 
 
 KNOWN: dict[Any, Callable[..., int]] = {**flop_registry, **{op: _of_tensors(one) for op, one in FORMULAS.items()}}

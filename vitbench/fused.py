@@ -82,18 +82,14 @@ class _Functions(TorchFunctionMode):
     """Knows the outermost function of torch's that is running."""
 
     def __init__(self, watch: Watch) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.watch = watch
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         with self.watch.calling(getattr(func, "__name__", str(func))):
-            if func is SDPA:
-                result = _sdpa(self.watch, *args, **kwargs)
-            elif func is flex:
-                result = _flex(self.watch, *args, **kwargs)
-            else:
-                result = func(*args, **kwargs)
+            own: dict[Any, Callable[..., Any]] = {SDPA: _sdpa, flex: _flex}
+            result = own[func](self.watch, *args, **kwargs) if func in own else func(*args, **kwargs)
         self.watch.called(getattr(func, "__name__", str(func)), args, result)
         return result
 

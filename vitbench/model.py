@@ -79,10 +79,15 @@ class Variant:
     image: int
     source: str
 
-    def shape(self, image: int | None = None, batch: int = 1) -> Shape:
-        """Of square images. Raises ValueError for a side that patches do not divide."""
-        side = grid_of(self.image if image is None else image, self.model.pixels())
-        return Shape(batch, side, side, self.dim, self.heads, self.prefix)
+    def shape(self, image: int | tuple[int, int] | None = None, batch: int = 1) -> Shape:
+        """image: pixels a side, or of height and width; None means those that it was published with.
+
+        Raises ValueError for a side that patches do not divide.
+        """
+        image = self.image if image is None else image
+        sides = (image, image) if isinstance(image, int) else image
+        height, width = (grid_of(side, self.model.pixels()) for side in sides)
+        return Shape(batch, height, width, self.dim, self.heads, self.prefix)
 
 
 def patch_embedding(shape: Shape, patch: int) -> Cost:

@@ -1,4 +1,4 @@
-"""Opens a model by its name, on meta tensors: of the suite, of timm, torchvision or transformers, or a user's own.
+"""Opens a model by its name: of the suite, of timm, torchvision or transformers, or a user's own module.
 
     vit_b_16                          a variant of the suite (`vitbench list models`)
     timm:vit_base_patch16_224         timm.create_model
@@ -6,7 +6,7 @@
     hf:ViTModel                       a class of transformers, with the default values of its configuration
     package.module:factory            a function (or class) that gives a module, or a module and a tuple of its inputs
 
-Nothing is downloaded; weights are shapes without values.
+Nothing is downloaded: weights are shapes alone on meta tensors, random on the CPU.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Image = tuple[int, int]  # pixels, height first
 
 @dataclass(frozen=True)
 class Opened:
-    """A module on meta tensors and what it takes. image: None where the inputs are the factory's own."""
+    """A module and what it takes, on the same device. image: None where the inputs are the factory's own."""
 
     source: str
     module: nn.Module
@@ -42,46 +42,55 @@ class Opened:
 
 
 class _Library(NamedTuple):
-    """package: that must be there. names: all that it has. make: of a name and the image asked for, if any."""
+    """package: that must be there. names: of all that it has. make: the model and the image that it takes, of a name,
+    the image asked for if any, and whether attention is to be written out as products and softmax.
+    """
 
     package: str
     names: Callable[[], list[str]]
-    make: Callable[[str, Image | None], tuple[Any, Image]]
+    make: Callable[[str, Image | None, bool], tuple[Any, Image]]
 
 
 def is_builtin(source: str) -> bool:
     return ":" not in source
 
 
-def open_source(source: str, image: Image | None = None, batch: int = 1) -> Opened:
-    """image: as asked for; None means the model's own. Raises Refusal, the model's own words kept."""
+def open_source(
+    source: str, image: Image | None = None, batch: int = 1, *, device: str = "meta", eager: bool = False
+) -> Opened:
+    """image: as asked for; None means the model's own. device: meta or cpu. eager: no fused attention.
+
+    Raises Refusal, the model's own words kept.
+    """
     if is_builtin(source):
-        return _builtin(source, image, batch)
+        return _builtin(source, image, batch, device, "naive" if eager else "sdpa")
     kind, _, name = source.partition(":")
     if not kind or not name:
         raise Refusal(f"source {source!r} is none of {FORMS}")
+    if eager and kind not in EAGER:
+        raise Refusal(f"{source}: its attention cannot be written out by a switch; {', '.join(EAGER)} have one")
     import torch
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of deprecated names and of weights that stay random
         if kind in LIBRARIES:
-            made, image = _of_library(LIBRARIES[kind], kind, name, image)
+            made, image = _of_library(LIBRARIES[kind], kind, name, image, device, eager)
             inputs: tuple[Any, ...] | None = None
         else:
-            made = _made(source, _factory(source, kind, name))
+            made = _made(source, _factory(source, kind, name), device)
             made, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not isinstance(made, torch.nn.Module):
-        raise Refusal(
-            f"{source} gives {_described(made)}; expected a torch.nn.Module, or one and a tuple of its inputs"
-        )
-    module = made.to("meta")
+        expected = "a torch.nn.Module, or one and a tuple of its inputs"
+        raise Refusal(f"{source} gives {_described(made)}; expected {expected}")
+    module = made.to(device)
     if inputs is not None:
         if image is not None:
             raise Refusal(f"{source} brings its own inputs; expected no --image")
         given = inputs if isinstance(inputs, tuple) else (inputs,)
-        return Opened(source, module, torch.utils._pytree.tree_map_only(torch.Tensor, _on_meta, given), None)
+        moved = torch.utils._pytree.tree_map_only(torch.Tensor, lambda one: one.detach().to(device), given)
+        return Opened(source, module, moved, None)
     image = image or (DEFAULT_IMAGE, DEFAULT_IMAGE)
-    return Opened(source, module, (torch.empty(batch, CHANNELS, *image, device="meta", dtype=_dtype(module)),), image)
+    return Opened(source, module, (torch.zeros(batch, CHANNELS, *image, dtype=_dtype(module), device=device),), image)
 
 
 def _dtype(module: nn.Module) -> Any:
@@ -90,15 +99,11 @@ def _dtype(module: nn.Module) -> Any:
     return next((one.dtype for one in module.parameters() if one.is_floating_point()), torch.get_default_dtype())
 
 
-def _on_meta(tensor: Any) -> Any:
-    return tensor.detach().to("meta")
-
-
 def _described(made: object) -> str:
     return "a class" if isinstance(made, type) else f"a {type(made).__name__}"
 
 
-def _builtin(source: str, image: Image | None, batch: int) -> Opened:
+def _builtin(source: str, image: Image | None, batch: int, device: str, backend: str) -> Opened:
     variant = models[source]
     from vitbench.case import Case
     from vitbench.program import build
@@ -106,13 +111,15 @@ def _builtin(source: str, image: Image | None, batch: int) -> Opened:
     shape = variant.shape(image, batch)
     if reason := variant.model.lacking():
         raise Refusal(reason)
-    case = Case(variant.model, shape, "sdpa" if variant.model.attentions(shape) else "own", scope="model")
-    program = build(case, device="meta")
+    case = Case(variant.model, shape, backend if variant.model.attentions(shape) else "own", scope="model")
+    program = build(case, device=device)
     height, width = program.inputs[0].shape[-2:]
     return Opened(source, program.module.requires_grad_(), program.inputs, (height, width))
 
 
-def _of_library(library: _Library, kind: str, name: str, image: Image | None) -> tuple[Any, Image]:
+def _of_library(
+    library: _Library, kind: str, name: str, image: Image | None, device: str, eager: bool
+) -> tuple[Any, Image]:
     if importlib.util.find_spec(library.package) is None:
         raise Refusal(f"{kind}:{name} needs {library.package}, which is not installed: pip install {library.package}")
     if name not in (known := library.names()):
@@ -120,7 +127,8 @@ def _of_library(library: _Library, kind: str, name: str, image: Image | None) ->
 
         close = ", ".join(get_close_matches(name, known, 5)) or f"{len(known)} of them, none alike"
         raise Refusal(f"unknown {kind} model {name!r}; known: {close}")
-    return _made(f"{kind}:{name}", lambda: library.make(name, image))
+    made: tuple[Any, Image] = _made(f"{kind}:{name}", lambda: library.make(name, image, eager), device)
+    return made
 
 
 def _factory(source: str, package: str, name: str) -> Callable[[], Any]:
@@ -141,20 +149,19 @@ def _factory(source: str, package: str, name: str) -> Callable[[], Any]:
     )
 
 
-def _made(source: str, make: Callable[[], Any]) -> Any:
-    """Made on meta tensors; where a value of one is needed on the way, on the CPU."""
+def _made(source: str, make: Callable[[], Any], device: str) -> Any:
+    """Made on the device; where a value of a meta tensor is needed on the way, on the CPU."""
     import torch
 
     try:
-        with torch.device("meta"):
+        with torch.device(device):
             return make()
+    except Refusal:
+        raise
     except Exception as error:
-        if not isinstance(error, (RuntimeError, NotImplementedError)) or "meta" not in str(error):
+        if device != "meta" or "meta" not in str(error):
             raise Refusal(f"{source} cannot be made: {said(error)}") from error
-    try:
-        return make()
-    except Exception as error:
-        raise Refusal(f"{source} cannot be made: {said(error)}") from error
+    return _made(source, make, "cpu")
 
 
 def said(error: BaseException) -> str:
@@ -174,16 +181,18 @@ def _sized(make: Callable[..., Any], ways: Mapping[str, Any]) -> Any:
     return make()
 
 
-def _timm(name: str, image: Image | None) -> tuple[Any, Image]:
+def _timm(name: str, image: Image | None, eager: bool) -> tuple[Any, Image]:
     import timm
+    from timm.layers.config import set_fused_attn
 
+    set_fused_attn(not eager)
     ways = {} if image is None else {"img_size": image}
     model = _sized(lambda **given: timm.create_model(name, **given), ways)
     own = model.pretrained_cfg.get("input_size", (CHANNELS, DEFAULT_IMAGE, DEFAULT_IMAGE))
     return model, image or tuple(own[1:])
 
 
-def _torchvision(name: str, image: Image | None) -> tuple[Any, Image]:
+def _torchvision(name: str, image: Image | None, _: bool) -> tuple[Any, Image]:
     import torchvision
 
     ways: dict[str, Any] = {}
@@ -196,11 +205,13 @@ def _torchvision(name: str, image: Image | None) -> tuple[Any, Image]:
     return _sized(lambda **given: torchvision.models.get_model(name, **given), ways), image or own
 
 
-def _hf(name: str, image: Image | None) -> tuple[Any, Image]:
+def _hf(name: str, image: Image | None, eager: bool) -> tuple[Any, Image]:
     import transformers
 
     kind = getattr(transformers, name)
-    config = kind.config_class()
+    if not hasattr(kind, "config_class"):
+        raise Refusal(f"hf:{name} is no model of transformers; expected a class such as ViTModel")
+    config = kind.config_class(**({"attn_implementation": "eager"} if eager else {}))
     own = getattr(config, "image_size", None) or DEFAULT_IMAGE
     own = (own, own) if isinstance(own, int) else tuple(own)
     if image is not None and hasattr(config, "image_size"):
@@ -223,9 +234,10 @@ def _torchvision_names() -> list[str]:
 def _hf_names() -> list[str]:
     import transformers
 
-    return [name for name in dir(transformers) if hasattr(getattr(transformers, name, None), "config_class")]
+    return [name for name in dir(transformers) if name[0].isupper()]
 
 
+EAGER = ("timm", "hf", "the suite's own models")
 LIBRARIES = {
     "timm": _Library("timm", _timm_names, _timm),
     "torchvision": _Library("torchvision", _torchvision_names, _torchvision),

@@ -11,7 +11,7 @@ class Product:
     """Multiply-accumulates of one operator in one call.
 
     term: linear, conv (weights x data); scores, mix (of a softmax attention), pairs (data x data otherwise); weights
-    (weights x weights, which no input touches). operator: torch's. function: the one of torch's that the program called.
+    (weights x weights, which no input touches). operator: torch's. function: of torch's, that the program called.
     module, kind: path and class of the module that called it. elements: of what it gave.
     """
 

@@ -1,8 +1,8 @@
 """The exact count of any module: every product of a call, seen at torch's dispatcher on meta tensors.
 
-Nothing is allocated and nothing computed, so any model at any resolution is counted in about the time that Python takes
-to walk through it. Fused attention is one operator here (`fused.py`), whichever kernel it would run. What has no formula
-is named in `Tally.uncounted`.
+Nothing is allocated and nothing computed: any model at any resolution is counted in about the time that Python takes
+to walk through it. Fused attention is one operator here (`fused.py`), whichever kernel it would run. What has no formula is
+named in `Tally.uncounted`.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class Watch(TorchDispatchMode):
             if self.found.grid is None and role.data and made[0].ndim == 4:
                 self.found.grid = made[0].shape[-2] * made[0].shape[-1]
         product = self.add(count, term, str(packet), elements)
-        self.origins.setdefault(torch.autograd._get_sequence_nr() - 1, product)
+        self.origins.setdefault(torch._C._autograd._get_sequence_nr() - 1, product)
         return role
 
     def made_of(self, first: Role, second: Role, elements: int) -> tuple[Role, str]:
@@ -227,7 +227,7 @@ class Watch(TorchDispatchMode):
         for number in role.pairs:
             self.found.products[number].term = "scores"
         if role.pairs and not role.mixing:
-            self.found.attentions.append(tuple(given[0].shape[-2:]))
+            self.found.attentions.append((given[0].shape[-2], given[0].shape[-1]))
         return Role(role.data, role.pairs, bool(role.pairs))
 
 
