@@ -46,9 +46,25 @@ def _list(options: argparse.Namespace) -> int:
     return 0
 
 
+def _count(options: argparse.Namespace) -> int:
+    from vitbench.count_page import count_command
+
+    return count_command(options)
+
+
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="vitbench", description="What attention in vision transformers costs.")
     commands = parser.add_subparsers(required=True, metavar="command")
+    count = commands.add_parser("count", help="MACs, parameters and memory of a model, exactly")
+    count.add_argument("source", help="vit_b_16, timm:NAME, torchvision:NAME, hf:CLASS or package.module:factory")
+    count.add_argument("--image", metavar="H[xW]", help="pixels (default: the model's own)")
+    count.add_argument("--batch", type=int, default=1, help="images (default: 1)")
+    count.add_argument("--mode", choices=("inference", "training"), default="inference")
+    count.add_argument("--by", choices=("term", "operator", "module"), default="term", help="what the MACs are told by")
+    written = count.add_mutually_exclusive_group()
+    written.add_argument("--json", action="store_true", help="everything, as docs/json.md says")
+    written.add_argument("--csv", action="store_true", help="the parts and the total")
+    count.set_defaults(command=_count)
     doctor = commands.add_parser("doctor", help="what this machine is, what runs on it, and what to mend")
     doctor.add_argument("--device", help="cpu or cuda (default: cuda if torch sees one)")
     doctor.add_argument("--json", action="store_true", help="the findings as JSON, in bytes, hertz and other SI units")

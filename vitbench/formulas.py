@@ -77,7 +77,7 @@ def _efficient_backward(grad: Any, q: Any, k: Any, v: Any, *_: Any, **__: Any) -
 
 def _vectors(a: Any, *_: Any, **__: Any) -> int:
     """(N) x (N), or (N, M) x (M): as many products as the first has elements."""
-    return 2 * prod(a)
+    return 2 * int(prod(a))
 
 
 def _added_vectors(_added: Any, a: Any, *_: Any, **__: Any) -> int:
@@ -86,7 +86,7 @@ def _added_vectors(_added: Any, a: Any, *_: Any, **__: Any) -> int:
 
 def _added_batches(_added: Any, a: Any, b: Any, *_: Any, **__: Any) -> int:
     """(B, N, K) x (B, K, M), summed over B."""
-    return 2 * prod(a) * int(b[-1])
+    return 2 * int(prod(a) * b[-1])
 
 
 FORMULAS: dict[Any, Callable[..., int]] = {  # what torch counts as 0 without a word (pytorch#195460), or wrongly

@@ -20,7 +20,7 @@ class Role(NamedTuple):
     pairs: frozenset[int] = frozenset()
     mixing: bool = False
 
-    def __or__(self, other: Role) -> Role:  # type: ignore[override]  # of tuples there is none
+    def __or__(self, other: Role) -> Role:
         return Role(self.data or other.data, self.pairs | other.pairs, self.mixing or other.mixing)
 
 

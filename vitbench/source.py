@@ -51,6 +51,16 @@ class _Library(NamedTuple):
     make: Callable[[str, Image | None, bool], tuple[Any, Image]]
 
 
+def image_of(text: str | None) -> Image | None:
+    """224 or 224x320, height first. Raises Refusal."""
+    if text is None:
+        return None
+    sides = text.split("x")
+    if len(sides) > 2 or not all(side.isascii() and side.isdigit() and 0 < int(side) < 10**6 for side in sides):
+        raise Refusal(f"image {text!r} is no size in pixels; expected such as 224, or 224x320 (height x width)")
+    return int(sides[0]), int(sides[-1])
+
+
 def is_builtin(source: str) -> bool:
     return ":" not in source
 
@@ -84,8 +94,8 @@ def open_source(
         raise Refusal(f"{source} gives {_described(made)}; expected {expected}")
     module = made.to(device)
     if inputs is not None:
-        if image is not None:
-            raise Refusal(f"{source} brings its own inputs; expected no --image")
+        if image is not None or batch != 1:
+            raise Refusal(f"{source} brings its own inputs; expected neither an image size nor a batch")
         given = inputs if isinstance(inputs, tuple) else (inputs,)
         moved = torch.utils._pytree.tree_map_only(torch.Tensor, lambda one: one.detach().to(device), given)
         return Opened(source, module, moved, None)

@@ -1,12 +1,13 @@
 """The exact count of any module: every product of a call, seen at torch's dispatcher on meta tensors.
 
-Nothing is allocated and nothing computed: any model at any resolution is counted in about the time that Python takes
-to walk through it. Fused attention is one operator here (`fused.py`), whichever kernel it would run. What has no formula is
+Nothing is allocated and nothing computed: any model at any resolution is counted in the time that Python takes to
+walk through it. Fused attention is one operator (`fused.py`), whichever kernel it would run. What has no formula is
 named in `Tally.uncounted`.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,6 +26,7 @@ from vitbench.roles import DATA, WEIGHTS, Role, Roles
 from vitbench.tally import Product, Tally
 
 SOFTMAX = ("_softmax", "_safe_softmax")
+COMPILED = "_orig_mod."  # in the path of a module that torch.compile wraps
 ADDED = ("addmm", "baddbmm", "addmv", "addbmm")  # their first argument is added to the product
 
 
@@ -44,10 +46,10 @@ def tally(module: nn.Module, inputs: tuple[Any, ...], *, training: bool = False)
             outputs = [one for one in tensors(result) if one.requires_grad]
             if not outputs:
                 raise ValueError("nothing that it gives takes a gradient")
-            weights = [weight for weight in module.parameters() if weight.requires_grad]
-            ones = [torch.ones_like(one) for one in outputs]
-            gradients = torch.autograd.grad(outputs, weights, ones, allow_unused=True)
-        watch.found.peak_bytes = watch.lifetimes.peak(without=[one for one in gradients if one is not None])
+            torch.autograd.backward(outputs, [torch.ones_like(one) for one in outputs])
+        gradients = [weight.grad for weight in module.parameters() if weight.grad is not None]
+        watch.found.peak_bytes = watch.lifetimes.peak(without=gradients)
+        module.zero_grad(set_to_none=True)
         return watch.found
 
 
@@ -55,8 +57,10 @@ def tally(module: nn.Module, inputs: tuple[Any, ...], *, training: bool = False)
 def watching(module: nn.Module, inputs: tuple[Any, ...]) -> Iterator[Watch]:
     """Inside, what runs is seen as the operators of the module at work on the inputs."""
     watch = Watch(module, inputs)
-    with compiler.turned_off(), torch.device("meta"), _hooked(watch.inside), fused.intercepted(watch), watch:
-        yield watch
+    with warnings.catch_warnings(), compiler.turned_off(), torch.device("meta"), _hooked(watch.inside):
+        warnings.simplefilter("ignore")  # of how a program runs, not of what it does
+        with fused.intercepted(watch), watch:
+            yield watch
 
 
 def tensors(tree: Any) -> Iterator[Tensor]:
@@ -85,7 +89,8 @@ class Watch(TorchDispatchMode):
         self.found, self.roles = Tally(), Roles(given)
         self.lifetimes = Lifetimes([*given, *module.parameters(), *module.buffers()])
         self.batch = len(given[0]) if given and given[0].ndim else 1
-        self.names = {id(part): path for path, part in reversed(list(module.named_modules()))}
+        named = reversed(list(module.named_modules()))
+        self.names = {id(part): path.replace(COMPILED, "") for path, part in named}
         self.inside: list[nn.Module] = []
         self.function = ""
         self.origins: dict[int, Product] = {}  # forward products, by the number of their node for the backward
