@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from itertools import product
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 import sympy
 from examples import example_operators, example_shape
 
-from vitbench.cost import Cost
+from vitbench.cost import Cost, total
+from vitbench.model import Variant, models
+from vitbench.models.swin import Swin
 from vitbench.operator import MODES, Operator, operators, parse_operator
 from vitbench.operators.global_ import Global
 from vitbench.operators.window import Window
@@ -88,6 +91,46 @@ def test_training_costs_three_times_inference_less_the_gradients_of_constants(op
     assert both.macs == {term: 3 * macs - forward.constant.get(term, 0) for term, macs in forward.macs.items()}
     assert both.parameters == forward.parameters
     assert both.score_elements == forward.score_elements
+
+
+@pytest.mark.parametrize("variant", [*models], ids=lambda variant: variant.name)
+def test_equal_blocks_counted_once_cost_what_they_cost_one_by_one(variant: Variant) -> None:
+    model, shape = variant.model, variant.shape()
+    cores = [attention.cost() for attention in model.attentions(shape)]
+    assert model.cost(shape, "model")[:-1] == total((1, [*cores, model.around(shape)]))[:-1]  # all but what is moved
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 5])
+def test_every_other_attention_of_swin_is_shifted_to_the_last(depth: int) -> None:
+    shifted = [attention.mask is not None for attention in Swin(4, depth).attentions(Shape(1, 64, 64, 96, 3))]
+    assert shifted == [False, True, False, True, *(n % 2 == 1 for n in range(depth)), False, True]
+
+
+def test_adding_costs_changes_none_of_them() -> None:
+    arrays = [np.arange(3) for _ in range(6)]
+    one = Cost({"qkv": arrays[0]}, {"qkv": arrays[1]}, *arrays[2:])
+    whole = total((2, (one, one)), (1, (one,)))
+    assert all((array == np.arange(3)).all() for array in arrays)
+    assert all((found == 5 * np.arange(3)).all() for found in (whole.macs["qkv"], whole.constant["qkv"], *whole[2:6]))
+
+
+def test_sides_given_as_a_row_and_a_column_make_a_table() -> None:
+    columns, rows = np.array([[14], [7]]), np.array([14, 21, 28])
+    whole = total((1, (Cost(elementwise=columns), Cost(elementwise=rows))))
+    assert whole.elementwise.tolist() == [[28, 35, 42], [21, 28, 35]]
+    for operator in (Global(), Window(7)):
+        macs = operator.cost(Shape(1, columns, rows, 96, 3), "block").total_macs
+        assert macs[1, 2] == operator.cost(Shape(1, 7, 28, 96, 3), "block").total_macs
+
+
+def test_a_cost_cannot_be_changed_and_can_be_sent() -> None:
+    empty: Any = Cost()
+    for change in (lambda: setattr(empty, "parameters", 1), lambda: empty.macs.update(qkv=1)):
+        with pytest.raises(AttributeError):
+            change()
+    for mode in MODES:
+        cost = Global().cost(Shape(1, 14, 14, 768, 12, 1), "block", mode)
+        assert pickle.loads(pickle.dumps(cost)) == cost
 
 
 def test_every_registered_operator_names_its_paper() -> None:

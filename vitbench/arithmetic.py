@@ -18,7 +18,7 @@ def ceil_div(a: Number, b: Number) -> Number:
 def smaller(a: Number, b: Number) -> Number:
     """Elementwise minimum of a and b."""
     if isinstance(a, int) and isinstance(b, int):
-        return min(a, b)
+        return a if a < b else b
     if hasattr(a, "free_symbols") or hasattr(b, "free_symbols"):
         import sympy
 
@@ -35,6 +35,8 @@ def larger(a: Number, b: Number) -> Number:
 
 def quotient(a: Number, b: Number) -> Number:
     """a / b where b divides a."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b
     return a / b if hasattr(a, "free_symbols") or hasattr(b, "free_symbols") else a // b
 
 

@@ -1,18 +1,17 @@
-"""One softmax attention on paper: the sizes of its tensors and what it must cost."""
+"""One softmax attention on paper: the sizes of its tensors and what it must cost; and equal blocks of such."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from vitbench.arithmetic import Number
-from vitbench.cost import Cost
+from vitbench.cost import Cost, total
 
 Size = tuple[Number, ...]
 
 
-@dataclass(frozen=True)
-class Attention:
+class Attention(NamedTuple):
     """softmax(scale q k^T + bias, under mask) v inside each group: one call of Backend.attend.
 
     q: (batch, groups, heads, queries, head_dim); k: (..., keys, head_dim); v: (..., keys, value_dim).
@@ -63,14 +62,33 @@ class Attention:
 
     def cost(self) -> Cost:
         """From given q, k, v and bias to the mixed values."""
-        biased = self.bias is not None
+        batch, groups, heads, queries, keys, head_dim, value_dim, bias, _, _, _, useful = self
+        values = head_dim if value_dim is None else value_dim
+        matrices = batch * groups * heads
+        computed = matrices * queries * keys
         return Cost(
-            macs={
-                "scores": self.pairs * self.heads * self.head_dim,
-                "mix": self.pairs * self.heads * self.values,
-            },
-            score_elements=self.pairs * self.heads,
-            useful_score_elements=(self.pairs if self.useful is None else self.useful) * self.heads,
-            elementwise=self.pairs * self.heads * (2 if biased else 1),  # softmax, its scale folded in; bias
-            moved_elements=sum(map(prod, (self.q, self.k, self.v, self.out, self.bias or (0,)))),
+            {"scores": computed * head_dim, "mix": computed * values},
+            score_elements=computed,
+            useful_score_elements=computed if useful is None else useful * heads,
+            elementwise=computed if bias is None else 2 * computed,  # softmax, its scale folded in; bias
+            moved_elements=matrices * (queries + keys) * (head_dim + values) + (0 if bias is None else prod(bias)),
         )
+
+
+class Stage(NamedTuple):
+    """Equal blocks, one after the other.
+
+    attentions: of one block, in the order in which they are handed over. around: all else of it, and its parameters.
+    depth: how many blocks.
+    """
+
+    attentions: tuple[Attention, ...]
+    around: tuple[Cost, ...]
+    depth: int = 1
+
+    def costs(self) -> tuple[int, list[Cost]]:
+        """How many blocks, and all that one does."""
+        return self.depth, [*map(Attention.cost, self.attentions), *self.around]
+
+    def cost(self) -> Cost:
+        return total(self.costs())

@@ -6,16 +6,17 @@ not what a given program does: padding to a tile, recomputation and copies are t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
 from vitbench.arithmetic import Number
 
 BACKWARD = 2  # a product C = A B has two gradients, dA = dC B^T and dB = A^T dC, each as large as C
+NOTHING: Mapping[str, Number] = MappingProxyType({})
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(NamedTuple):
     """Counts for one whole batch.
 
     macs: MACs by term (qkv, scores, mix, proj, mlp ...).
@@ -27,8 +28,8 @@ class Cost:
     moved_elements: the fewest elements that must cross memory: inputs, parameters and outputs, once each.
     """
 
-    macs: Mapping[str, Number] = field(default_factory=dict)
-    constant: Mapping[str, Number] = field(default_factory=dict)
+    macs: Mapping[str, Number] = NOTHING
+    constant: Mapping[str, Number] = NOTHING
     score_elements: Number = 0
     useful_score_elements: Number = 0
     elementwise: Number = 0
@@ -39,27 +40,13 @@ class Cost:
     def total_macs(self) -> Number:
         return sum(self.macs.values())
 
-    def __add__(self, other: Cost) -> Cost:
-        """Both, one after the other. moved_elements must be set anew: what one hands on need not move."""
-        return Cost(
-            macs=_sum(self.macs, other.macs),
-            constant=_sum(self.constant, other.constant),
-            score_elements=self.score_elements + other.score_elements,
-            useful_score_elements=self.useful_score_elements + other.useful_score_elements,
-            elementwise=self.elementwise + other.elementwise,
-            parameters=self.parameters + other.parameters,
-        )
+    def __add__(self, other: Cost) -> Cost:  # type: ignore[override]
+        """Both, one after the other. moved_elements must be set anew."""
+        return total((1, (self, other)))
 
     def times(self, count: Number) -> Cost:
         """That many, one after the other. moved_elements must be set anew."""
-        return Cost(
-            macs={term: count * macs for term, macs in self.macs.items()},
-            constant={term: count * macs for term, macs in self.constant.items()},
-            score_elements=count * self.score_elements,
-            useful_score_elements=count * self.useful_score_elements,
-            elementwise=count * self.elementwise,
-            parameters=count * self.parameters,
-        )
+        return total((count, (self,)))
 
     def training(self) -> Cost:
         """Forward and backward, with gradients of every input (but an image) and parameter, saved activations reused.
@@ -68,7 +55,8 @@ class Cost:
         program's choice and is named where counts are compared.
         """
         return Cost(
-            macs={term: (1 + BACKWARD) * macs - self.constant.get(term, 0) for term, macs in self.macs.items()},
+            {term: (1 + BACKWARD) * macs - self.constant.get(term, 0) for term, macs in self.macs.items()},
+            {},
             score_elements=self.score_elements,
             useful_score_elements=self.useful_score_elements,
             elementwise=2 * self.elementwise,
@@ -77,6 +65,22 @@ class Cost:
         )
 
 
-def _sum(some: Mapping[str, Number], others: Mapping[str, Number]) -> dict[str, Number]:
-    terms = [*some, *(term for term in others if term not in some)]
-    return {term: some.get(term, 0) + others.get(term, 0) for term in terms}
+def total(*groups: tuple[Number, Iterable[Cost]]) -> Cost:
+    """The costs of each group, that many times, one after the other.
+
+    moved_elements must be set anew: what one hands on need not move.
+    """
+    macs: dict[str, Number] = {}
+    constant: dict[str, Number] = {}
+    scores = useful = elementwise = parameters = 0
+    for count, costs in groups:
+        for terms, fixed, its_scores, its_useful, its_elementwise, its_parameters, _ in costs:
+            for term in terms:
+                macs[term] = macs.get(term, 0) + count * terms[term]
+            for term in fixed:
+                constant[term] = constant.get(term, 0) + count * fixed[term]
+            scores = scores + count * its_scores  # += would keep the first array's size
+            useful = useful + count * its_useful
+            elementwise = elementwise + count * its_elementwise
+            parameters = parameters + count * its_parameters
+    return Cost(macs, constant, scores, useful, elementwise, parameters)

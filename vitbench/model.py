@@ -5,33 +5,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from vitbench.arithmetic import Number
-from vitbench.attention import Attention, Size
-from vitbench.cost import Cost
+from vitbench.attention import Attention, Size, Stage
+from vitbench.cost import Cost, total
 from vitbench.operator import Operator
 from vitbench.registry import Registry
 from vitbench.shape import Shape, grid_of
 
 CHANNELS = 3  # of an image
-
-
-class Stage(NamedTuple):
-    """attentions: in the order in which they are handed over. around: all else, and the parameters."""
-
-    attentions: tuple[Attention, ...]
-    around: Cost
-
-    def cost(self) -> Cost:
-        return sum((attention.cost() for attention in self.attentions), self.around)
-
-    def times(self, count: int) -> Stage:
-        """One after the other, that many."""
-        return Stage(self.attentions * count, self.around.times(count))
-
-    def then(self, other: Stage) -> Stage:
-        return Stage(self.attentions + other.attentions, self.around + other.around)
 
 
 class Model(Operator):
@@ -52,10 +34,10 @@ class Model(Operator):
         """All that it does, in order."""
 
     def attentions(self, shape: Shape) -> tuple[Attention, ...]:
-        return sum((stage.attentions for stage in self.stages(shape).values()), ())
+        return tuple(one for stage in self.stages(shape).values() for one in stage.attentions * stage.depth)
 
     def around(self, shape: Shape) -> Cost:
-        return sum((stage.around for stage in self.stages(shape).values()), Cost())
+        return total(*((stage.depth, stage.around) for stage in self.stages(shape).values()))
 
     def inputs(self, shape: Shape) -> tuple[Size, ...]:
         return ((shape.batch, CHANNELS, shape.height * self.pixels(), shape.width * self.pixels()),)
@@ -106,11 +88,8 @@ def norm(elements: Number, dim: Number) -> Cost:
 
 def linear(term: str, rows: Number, width: Number, into: Number, *, bias: bool = True) -> Cost:
     """(rows, width) -> (rows, into)."""
-    return Cost(
-        macs={term: rows * width * into},
-        elementwise=rows * into if bias else 0,
-        parameters=(width + int(bias)) * into,
-    )
+    made = rows * into
+    return Cost({term: width * made}, elementwise=made if bias else 0, parameters=(width + int(bias)) * into)
 
 
 models: Registry[Variant] = Registry("model", "vitbench.models")

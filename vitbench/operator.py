@@ -9,13 +9,13 @@ import importlib.util
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields
 from math import prod
 from typing import ClassVar
 
 from vitbench.arithmetic import Number
-from vitbench.attention import Attention, Size
-from vitbench.cost import Cost
+from vitbench.attention import Attention, Size, Stage
+from vitbench.cost import Cost, total
 from vitbench.refusal import Refusal
 from vitbench.registry import Registry
 from vitbench.shape import Shape
@@ -87,22 +87,26 @@ class Operator(ABC):
         return None
 
     def _unscoped(self, scope: str) -> str | None:
-        known = ", ".join(self.scopes)
-        return None if scope in self.scopes else f"{self.name} has no scope {scope!r}; known: {known}"
+        if scope in self.scopes:
+            return None
+        return f"{self.name} has no scope {scope!r}; known: {', '.join(self.scopes)}"
+
+    def stages(self, shape: Shape) -> Mapping[str, Stage]:
+        """All that it does, in order: attentions and around of a layer."""
+        return {"layer": Stage(self.attentions(shape), (self.around(shape),))}
 
     def cost(self, shape: Shape, scope: str = "layer", mode: str = "inference") -> Cost:
         """Closed form for one batch. scope: one of the operator's. mode: inference or training."""
         if reason := self._unscoped(scope):
             raise Refusal(reason)
-        cores = [attention.cost() for attention in self.attentions(shape)]
-        cost = sum(cores, Cost())
         if scope == "core":
-            cost = replace(cost, moved_elements=sum(core.moved_elements for core in cores))
+            cores = [*map(Attention.cost, self.attentions(shape))]
+            cost, moved = total((1, cores)), sum(core.moved_elements for core in cores)
         else:
-            cost = cost + self.around(shape)
-            cost = cost + block(shape, MLP_RATIO * shape.dim) if scope == "block" else cost
-            ends = sum(map(prod, (*self.inputs(shape), *self.outputs(shape))))
-            cost = replace(cost, moved_elements=ends + cost.parameters)
+            rest = [block(shape, MLP_RATIO * shape.dim)] if scope == "block" else []
+            cost = total(*map(Stage.costs, self.stages(shape).values()), (1, rest))
+            moved = sum(map(prod, self.inputs(shape) + self.outputs(shape))) + cost.parameters
+        cost = Cost(*cost[:-1], moved)
         return cost.training() if mode == "training" else cost
 
     def __str__(self) -> str:

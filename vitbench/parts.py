@@ -12,7 +12,8 @@ from vitbench.shape import Shape
 
 def self_attention(shape: Shape, **given: Any) -> Attention:
     """All N tokens of an image among themselves, in one group. given: further fields of Attention."""
-    return Attention(shape.batch, 1, shape.heads, shape.tokens, shape.tokens, shape.head_dim, **given)
+    n = shape.tokens
+    return Attention(shape.batch, 1, shape.heads, n, n, shape.head_dim, **given)
 
 
 def projections(queries: Number, keys: Number, dim: Number, width: Number | None = None) -> Cost:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from vitbench.arithmetic import Number, ceil_div, ever_positive, larger, smaller
@@ -11,8 +10,7 @@ from vitbench.parts import at_least
 from vitbench.shape import Shape
 
 
-@dataclass(frozen=True)
-class Axis:
+class Axis(NamedTuple):
     """One side of the grid cut into windows. All in tokens.
 
     A side not longer than the window is one window, unshifted, side by side: timm's rule. The authors' code has one
@@ -39,16 +37,14 @@ class Axis:
         wrapped round, its beginning (shift positions), which must not see each other. Padding sits at the end:
         it empties the end's part of the last window first, then the window before it.
         """
-        m, s = self.window, self.shift
-        padding = self.padded - self.side
+        m, s, windows = self.window, self.shift, self.windows
+        padding = windows * m - self.side
         tail = larger(m - s - padding, 0)
         before = m - larger(padding - (m - s), 0)
-        wrapped = (self.windows - 2) * m * m + before * before + tail * tail + s * s
-        return smaller(s, 1) * wrapped + (1 - smaller(s, 1)) * self._unshifted_pairs()
-
-    def _unshifted_pairs(self) -> Number:
-        rest = self.window - (self.padded - self.side)
-        return (self.windows - 1) * self.window**2 + rest * rest
+        wrapped = (windows - 2) * m * m + before * before + tail * tail + s * s
+        unshifted = (windows - 1) * m * m + (m - padding) * (m - padding)
+        shifted = smaller(s, 1)  # 0 or 1
+        return shifted * wrapped + (1 - shifted) * unshifted
 
 
 def axis(side: Number, window: Number, shift: Number) -> Axis:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from vitbench.arithmetic import Number, quotient
-from vitbench.attention import Attention
+from vitbench.attention import Attention, Stage
 from vitbench.cost import Cost
-from vitbench.model import CHANNELS, Stage, Variant, linear, models, norm
+from vitbench.model import CHANNELS, Variant, linear, models, norm
 from vitbench.operator import MLP_RATIO, operators
 from vitbench.parts import at_least
 from vitbench.pyramid import Pyramid, convolution, positions
@@ -50,15 +50,15 @@ class Coatnet(Pyramid):
     def stages(self, shape: Shape) -> Mapping[str, Stage]:
         shapes = self.shapes(shape)
         stem = replace(shapes[0], height=2 * shapes[0].height, width=2 * shapes[0].width, dim=quotient(shape.dim, STEM))
-        found, before = {"stem": Stage((), _stem(stem))}, stem
+        found, before = {"stem": Stage((), (_stem(stem),))}, stem
         for n, (here, depth) in enumerate(zip(shapes, DEPTHS, strict=True)):
-            cost = shortcut(before, here)
-            for _ in range(depth):
-                cost, before = cost + (self._mbconv(before, here) if n < 2 else transformer(before, here)), here
-            found[f"stage{n + 1}"] = Stage((), cost)
+            block = self._mbconv if n < 2 else transformer
+            others = block(here, here).times(depth - 1)
+            found[f"stage{n + 1}"] = Stage((), (shortcut(before, here), block(before, here), others))
+            before = here
         pooled = norm(2 * shape.batch * shape.dim, shape.dim)  # mean, then normed
         hidden = linear("head", shape.batch, shape.dim, shape.dim) + Cost(elementwise=shape.batch * shape.dim)  # tanh
-        found["head"] = Stage((), pooled + hidden + linear("head", shape.batch, shape.dim, self.classes))
+        found["head"] = Stage((), (pooled, hidden, linear("head", shape.batch, shape.dim, self.classes)))
         return found
 
     def _mbconv(self, before: Shape, here: Shape) -> Cost:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from vitbench.attention import Stage
 from vitbench.cost import Cost
-from vitbench.model import Stage, Variant, linear, models, norm, patch_embedding
+from vitbench.model import Variant, linear, models, norm, patch_embedding
 from vitbench.operator import MLP_RATIO, operators
 from vitbench.parts import at_least
 from vitbench.pyramid import Pyramid, positions
@@ -46,12 +47,13 @@ class Convnext(Pyramid):
     def stages(self, shape: Shape) -> Mapping[str, Stage]:
         shapes = self.shapes(shape)
         first = shapes[0]
-        found = {"patches": Stage((), patch_embedding(first, PATCH) + norm(positions(first) * first.dim, first.dim))}
+        embedding = patch_embedding(first, PATCH), norm(positions(first) * first.dim, first.dim)
+        found = {"patches": Stage((), embedding)}
         for n, (here, depth) in enumerate(zip(shapes, self.depths(), strict=True)):
-            cost = downsampling(shapes[n - 1], here) if n else Cost()
-            found[f"stage{n + 1}"] = Stage((), cost + block(here).times(depth))
+            before = (downsampling(shapes[n - 1], here),) if n else ()
+            found[f"stage{n + 1}"] = Stage((), (*before, block(here).times(depth)))
         pooled = norm(2 * shape.batch * shape.dim, shape.dim)  # mean, then normed
-        found["head"] = Stage((), pooled + linear("head", shape.batch, shape.dim, self.classes))
+        found["head"] = Stage((), (pooled, linear("head", shape.batch, shape.dim, self.classes)))
         return found
 
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from vitbench.arithmetic import Number, quotient
+from vitbench.attention import Stage
 from vitbench.cost import Cost
-from vitbench.model import CHANNELS, Stage, Variant, linear, models
+from vitbench.model import CHANNELS, Variant, linear, models
 from vitbench.operator import operators
 from vitbench.parts import at_least
 from vitbench.pyramid import Pyramid, convolution, positions
@@ -50,22 +51,23 @@ class Resnet(Pyramid):
     def stages(self, shape: Shape) -> Mapping[str, Stage]:
         shapes = self.shapes(shape)
         stem, pooled = 4 * positions(shapes[0]), positions(shapes[0])  # strides of 2 each
-        found = {"stem": Stage((), _stem(stem) + Cost(elementwise=pooled * STEM))}
+        found = {"stem": Stage((), (*_stem(stem), Cost(elementwise=pooled * STEM)))}
         before, width = pooled, STEM
         for n, (here, depth) in enumerate(zip(shapes, self.depths(), strict=True)):
             pixels = positions(here)
-            cost = bottleneck(before, pixels, width, here.dim) + shortcut(pixels, width, here.dim)
-            found[f"stage{n + 1}"] = Stage((), cost + bottleneck(pixels, pixels, here.dim, here.dim).times(depth - 1))
+            first = bottleneck(before, pixels, width, here.dim), shortcut(pixels, width, here.dim)
+            others = bottleneck(pixels, pixels, here.dim, here.dim).times(depth - 1)
+            found[f"stage{n + 1}"] = Stage((), (*first, others))
             before, width = pixels, here.dim
         mean = Cost(elementwise=shape.batch * shape.dim)
-        found["head"] = Stage((), mean + linear("head", shape.batch, shape.dim, self.classes))
+        found["head"] = Stage((), (mean, linear("head", shape.batch, shape.dim, self.classes)))
         return found
 
 
-def _stem(pixels: Number) -> Cost:
+def _stem(pixels: Number) -> tuple[Cost, Cost]:
     """7x7 with a stride of 2, normed, ReLU. An image has no gradient."""
     cost = convolution("conv", pixels, CHANNELS * 7**2, STEM)
-    return cost + Cost(constant=cost.macs, elementwise=pixels * STEM)
+    return cost, Cost(constant=cost.macs, elementwise=pixels * STEM)
 
 
 def bottleneck(before: Number, pixels: Number, width: Number, into: Number) -> Cost:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from vitbench.arithmetic import ceil_div
+from vitbench.attention import Stage
 from vitbench.cost import Cost
-from vitbench.model import Model, Stage, Variant, linear, models, norm, patch_embedding
+from vitbench.model import Model, Variant, linear, models, norm, patch_embedding
 from vitbench.operator import MLP_RATIO, Operator, block, operators
 from vitbench.parts import at_least
 from vitbench.shape import Shape
@@ -60,22 +61,23 @@ class Swin(Model):
     def stages(self, shape: Shape) -> Mapping[str, Stage]:
         shapes = self.shapes(shape)
         tokens, last = shape.batch * shape.tokens, shapes[-1]
-        embedding = patch_embedding(shape, PATCH) + norm(tokens * shape.dim, shape.dim)
-        found = {"patches": Stage((), embedding)}
-        for n, (here, depth) in enumerate(zip(shapes, self.depths(), strict=True)):
-            rest = block(here, MLP_RATIO * here.dim)
-            first, second = (Stage(one.attentions(here), one.around(here) + rest) for one in self.layers(2))
-            blocks = first.then(second).times(depth // 2)
-            merging = self._merging(here) if n else Stage((), Cost())
-            found[f"stage{n + 1}"] = merging.then(blocks.then(first) if depth % 2 else blocks)
+        found = {"patches": Stage((), (patch_embedding(shape, PATCH), norm(tokens * shape.dim, shape.dim)))}
+        plain, shifted = self.layers(2)
+        for n, (here, depth) in enumerate(zip(shapes, self.depths(), strict=True), 1):
+            around = plain.around(here), block(here, MLP_RATIO * here.dim)  # no matter whether shifted
+            if n > 1:
+                found[f"merging{n}"] = Stage((), self._merging(here))
+            found[f"stage{n}"] = Stage(plain.attentions(here) + shifted.attentions(here), 2 * around, depth // 2)
+            if depth % 2:
+                found[f"stage{n}_last"] = Stage(plain.attentions(here), around)
         pooled = norm(last.batch * last.tokens * last.dim + last.batch * last.dim, last.dim)  # and the mean of tokens
-        found["head"] = Stage((), pooled + linear("head", last.batch, last.dim, self.classes))
+        found["head"] = Stage((), (pooled, linear("head", last.batch, last.dim, self.classes)))
         return found
 
-    def _merging(self, into: Shape) -> Stage:
+    def _merging(self, into: Shape) -> tuple[Cost, Cost]:
         """2 x 2 tokens of the stage before side by side, normed, and 4C -> 2C (section 3.1)."""
         tokens, width = into.batch * into.tokens, 2 * into.dim
-        return Stage((), norm(tokens * width, width) + linear("merge", tokens, width, into.dim, bias=False))
+        return norm(tokens * width, width), linear("merge", tokens, width, into.dim, bias=False)
 
 
 VARIANTS = {  # width, heads, blocks of the third stage: Liu 2021, section 3.3; heads of 32 features

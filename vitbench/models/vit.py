@@ -8,8 +8,9 @@ from itertools import product
 from typing import ClassVar
 
 from vitbench.arithmetic import Number
+from vitbench.attention import Stage
 from vitbench.cost import Cost
-from vitbench.model import Model, Stage, Variant, linear, models, norm, patch_embedding
+from vitbench.model import Model, Variant, linear, models, norm, patch_embedding
 from vitbench.operator import MLP_RATIO, block, operators
 from vitbench.parts import at_least
 from vitbench.shape import Shape
@@ -61,11 +62,11 @@ class Vit(Model):
 
     def stages(self, shape: Shape) -> Mapping[str, Stage]:
         layer, tokens = operators["global"](), shape.batch * shape.tokens
-        one = Stage(layer.attentions(shape), layer.around(shape) + block(shape, self.width(shape)))
+        around = layer.around(shape), block(shape, self.width(shape))
         return {
-            "patches": Stage((), patch_embedding(shape, self.patch) + self._tokens(shape)),
-            "blocks": one.times(self.depth),
-            "head": Stage((), norm(tokens * shape.dim, shape.dim) + self._heads(shape)),
+            "patches": Stage((), (patch_embedding(shape, self.patch), self._tokens(shape))),
+            "blocks": Stage(layer.attentions(shape), around, self.depth),
+            "head": Stage((), (norm(tokens * shape.dim, shape.dim), self._heads(shape))),
         }
 
     def _tokens(self, shape: Shape) -> Cost:
