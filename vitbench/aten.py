@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import torch
@@ -42,6 +43,7 @@ COMPUTED = {
 }  # fmt: skip
 
 
+@cache
 def has_no_products(packet: Any) -> bool:
     """packet: an operator of torch.ops with all its overloads."""
     operators = [getattr(packet, overload) for overload in packet.overloads()]
@@ -51,6 +53,7 @@ def has_no_products(packet: Any) -> bool:
     return named or pointwise or any(operator.is_view for operator in operators)
 
 
+@cache
 def is_arithmetic(operator: Any) -> bool:
     """Whether its output is computed: pointwise, a norm, a softmax or a reduction; not a copy, not a product."""
     name = operator._overloadpacket.__name__.rstrip("_")

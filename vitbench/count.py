@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from vitbench.model import Stage, Variant, models
+from vitbench.attention import Stage
+from vitbench.model import Variant, models
 from vitbench.refusal import Refusal
 from vitbench.source import Image, Opened, is_builtin, open_source, said
 

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import torch
@@ -110,7 +111,7 @@ class Watch(TorchDispatchMode):
         kwargs = kwargs or {}
         if self.paused or not hasattr(func, "_overloadpacket"):
             return func(*args, **kwargs)
-        if func._can_decompose():
+        if _decomposes(func):
             with self:
                 result = func.decompose(*args, **kwargs)
             if result is not NotImplemented:
@@ -234,6 +235,11 @@ class Watch(TorchDispatchMode):
         if role.pairs and not role.mixing:
             self.found.attentions.append((given[0].shape[-2], given[0].shape[-1]))
         return Role(role.data, role.pairs, bool(role.pairs))
+
+
+@cache
+def _decomposes(func: Any) -> bool:
+    return bool(func._can_decompose())
 
 
 def _place() -> str:
