@@ -10,7 +10,7 @@ BENCH := $(PYTHON) -m benchmarks --results $(RESULTS) $(foreach name,$(SWEEP),--
 	$(if $(MAX_PASSES),--max-passes $(MAX_PASSES)) $(if $(PRECISION),--precision $(PRECISION)) \
 	$(if $(BUDGET),--budget $(BUDGET)) $(if $(CACHE),--cache $(CACHE))
 
-.PHONY: help bench dry-run verify report compare accuracy doctor test faults lint cuda
+.PHONY: help bench dry-run verify report compare counters accuracy doctor test faults lint cuda
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -28,6 +28,9 @@ verify: $(READY) ## prove the counts: closed form = dispatch on meta = dispatch 
 compare: $(READY) ## what became slower: A=run B=run, or A=backend B=backend RUN=run (MARGIN= ACROSS=1)
 	$(PYTHON) -m analysis compare $(A) $(B) $(if $(RUN),--run $(RUN)) $(if $(MARGIN),--margin $(MARGIN)) \
 	$(if $(ACROSS),--across-machines)
+
+counters: $(READY) ## every counter on models of many kinds: errors, time, memory, reasons (RUN=, default the newest)
+	$(PYTHON) -m benchmarks.counters --results $(RESULTS) $(if $(RUN),--run $(RUN))
 
 accuracy: $(READY) ## train small models on scikit-learn's digits: accuracy beside MACs and time (RUN=, default the newest; SEEDS=)
 	$(PYTHON) -m benchmarks.accuracy --results $(RESULTS) $(if $(RUN),--run $(RUN)) $(if $(SEEDS),--seeds $(SEEDS))
