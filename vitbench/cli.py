@@ -52,6 +52,12 @@ def _count(options: argparse.Namespace) -> int:
     return count_command(options)
 
 
+def _scale(options: argparse.Namespace) -> int:
+    from vitbench.scale.command import command
+
+    return command(options)
+
+
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="vitbench", description="What attention in vision transformers costs.")
     commands = parser.add_subparsers(required=True, metavar="command")
@@ -65,6 +71,15 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     written.add_argument("--json", action="store_true", help="everything, as docs/json.md says")
     written.add_argument("--csv", action="store_true", help="the parts and the total")
     count.set_defaults(command=_count)
+    scale = commands.add_parser("scale", help="how the MACs of a model grow with its images, and what is wasted")
+    scale.add_argument("source", help="as of count")
+    scale.add_argument("--image", metavar="A:B[:STEP]", help="pixels a side (default: its own to 2048), or one size A")
+    scale.add_argument("--batch", type=int, default=1, help="images (default: 1)")
+    scale.add_argument("--figure", metavar="FILE", help="draw it into that .png, .pdf or .svg")
+    written = scale.add_mutually_exclusive_group()
+    written.add_argument("--json", action="store_true", help="everything, as docs/json.md says")
+    written.add_argument("--csv", action="store_true", help="a row for each size")
+    scale.set_defaults(command=_scale)
     doctor = commands.add_parser("doctor", help="what this machine is, what runs on it, and what to mend")
     doctor.add_argument("--device", help="cpu or cuda (default: cuda if torch sees one)")
     doctor.add_argument("--json", action="store_true", help="the findings as JSON, in bytes, hertz and other SI units")
