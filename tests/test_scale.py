@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from vitbench.scale import document
 from vitbench.cli import main
+from vitbench.scale import document
 from vitbench.scale.growth import Range, Scale, scale
 from vitbench.scale.polynomial import fit, polynomial, rises, through
 

@@ -29,7 +29,8 @@ NO_PRODUCTS = {
     "roll", "_safe_softmax", "scalar_tensor", "scatter", "scatter_add", "searchsorted", "select_backward",
     "slice_backward", "softmax", "_softmax", "_softmax_backward_data", "sort", "split_with_sizes_copy", "stack",
     "std", "sum", "sym_size", "_to_copy", "topk", "tril", "tril_indices", "triu", "triu_indices", "unfold_backward",
-    "uniform", "_unique2", "unique_consecutive", "unsafe_split", "unsafe_split_with_sizes", "_unsafe_view", "var",
+    "uniform", "_unique2", "unique_consecutive", "unsafe_split", "unsafe_split_with_sizes", "_unsafe_index",
+    "_unsafe_view", "var",
     "var_mean", "_weight_norm_interface", "zero", "zeros", "zeros_like",
 }  # fmt: skip
 RESAMPLING = ("upsample", "_upsample", "max_pool", "avg_pool")  # how their names begin

@@ -58,6 +58,20 @@ def _scale(options: argparse.Namespace) -> int:
     return command(options)
 
 
+def _audit(options: argparse.Namespace) -> int:
+    if (options.source is None) == (options.table is None):
+        raise Refusal("expected a source or --table FILE.csv, one of the two")
+    if options.table is not None:
+        if options.image is not None:
+            raise Refusal("a table has its own image sizes; expected no --image")
+        from vitbench.published.page import table_command
+
+        return table_command(options)
+    from vitbench.audits.page import audit_command
+
+    return audit_command(options)
+
+
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="vitbench", description="What attention in vision transformers costs.")
     commands = parser.add_subparsers(required=True, metavar="command")
@@ -80,6 +94,12 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     written.add_argument("--json", action="store_true", help="everything, as docs/json.md says")
     written.add_argument("--csv", action="store_true", help="a row for each size")
     scale.set_defaults(command=_scale)
+    audit = commands.add_parser("audit", help="what every counter says of a model, or a published table, and why")
+    audit.add_argument("source", nargs="?", help="as of count")
+    audit.add_argument("--image", metavar="H[xW]", help="pixels (default: the model's own)")
+    audit.add_argument("--table", metavar="FILE.csv", help="instead: a table of models of timm or torchvision")
+    audit.add_argument("--json", action="store_true", help="everything, as docs/json.md says")
+    audit.set_defaults(command=_audit)
     doctor = commands.add_parser("doctor", help="what this machine is, what runs on it, and what to mend")
     doctor.add_argument("--device", help="cpu or cuda (default: cuda if torch sees one)")
     doctor.add_argument("--json", action="store_true", help="the findings as JSON, in bytes, hertz and other SI units")

@@ -33,7 +33,7 @@ Image = tuple[int, int]  # pixels, height first
 
 @dataclass(frozen=True)
 class Opened:
-    """A module and what it takes, on the same device. image: None where the inputs are the factory's own."""
+    """A module, in eval mode, and what it takes, on the same device. image: None where the inputs are the factory's."""
 
     source: str
     module: nn.Module
@@ -92,7 +92,7 @@ def open_source(
     if not isinstance(made, torch.nn.Module):
         expected = "a torch.nn.Module, or one and a tuple of its inputs"
         raise Refusal(f"{source} gives {_described(made)}; expected {expected}")
-    module = made.to(device)
+    module = made.to(device).eval()
     if inputs is not None:
         if image is not None or batch != 1:
             raise Refusal(f"{source} brings its own inputs; expected neither an image size nor a batch")
@@ -124,7 +124,7 @@ def _builtin(source: str, image: Image | None, batch: int, device: str, backend:
     case = Case(variant.model, shape, backend if variant.model.attentions(shape) else "own", scope="model")
     program = build(case, device=device)
     height, width = program.inputs[0].shape[-2:]
-    return Opened(source, program.module.requires_grad_(), program.inputs, (height, width))
+    return Opened(source, program.module.requires_grad_().eval(), program.inputs, (height, width))
 
 
 def _of_library(
@@ -231,8 +231,9 @@ def _hf(name: str, image: Image | None, eager: bool) -> tuple[Any, Image]:
 
 def _timm_names() -> list[str]:
     import timm
+    from timm.models import get_deprecated_models
 
-    return [*timm.list_models(), *timm.list_pretrained()]
+    return [*timm.list_models(), *timm.list_pretrained(), *get_deprecated_models()]
 
 
 def _torchvision_names() -> list[str]:

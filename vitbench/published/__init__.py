@@ -1,0 +1,1 @@
+"""Published tables of models, counted again: `vitbench audit --table`."""
