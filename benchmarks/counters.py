@@ -18,7 +18,7 @@ from typing import Any
 
 from rich.console import Console
 
-from vitbench.audit import audit
+from vitbench.audits.rows import audit
 from vitbench.folder import newest, read_asked, write_whole
 from vitbench.measure.environment import environment
 from vitbench.refusal import Refusal, exit_code

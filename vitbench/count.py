@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from vitbench.attention import Stage
 from vitbench.model import Variant, models
+from vitbench.operator import MODES
 from vitbench.refusal import Refusal
 from vitbench.source import Image, Opened, is_builtin, open_source, said
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 PAIRS = ("scores", "mix", "pairs")  # terms that are products of data with data; all others are of weights
 BY = ("term", "operator", "module")
+OFF_PAPER = "peak_activation_bytes are not on paper: --by operator counts them"
 ON_PAPER, COUNTED = "closed form", "counted on meta tensors"
 
 
@@ -102,6 +104,7 @@ def _on_paper(variant: Variant, image: Image | None, batch: int, mode: str, by: 
     except ValueError as error:
         raise Refusal(f"{variant.name}: {error}") from error
     cost = variant.model.cost(shape, "model", mode)
+    peaks = {each: variant.model.peak_bytes(shape, each) for each in MODES}
 
     def macs(stage: Stage) -> int:
         whole = stage.cost().training() if mode == "training" else stage.cost()
@@ -118,8 +121,8 @@ def _on_paper(variant: Variant, image: Image | None, batch: int, mode: str, by: 
         trainable=int(cost.parameters),
         score_elements=int(cost.score_elements),
         elementwise=int(cost.elementwise),
-        peak_bytes={"inference": None, "training": None},
-        notes=("peak_activation_bytes are not on paper: --by operator counts them",),
+        peak_bytes=peaks,
+        notes=(OFF_PAPER,) if None in peaks.values() else (),
         by=by,
         parts={name: macs(stage) for name, stage in variant.model.stages(shape).items()} if by == "module" else {},
     )

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 class Count:
     """operators: MACs by operator name, as this counter has them. uncounted: names of operators it has no formula for.
 
-    An operator without products (softmax, norm, copy) is no omission and is not listed.
+    An operator without products (softmax, norm, copy) is no omission and is not listed. raw: the number that the
+    counter itself gives, in its own convention; None where that is the sum of the operators.
     """
 
     operators: Mapping[str, int]
     uncounted: tuple[str, ...] = ()
+    raw: int | None = None
 
     @property
     def macs(self) -> int:
@@ -30,10 +32,16 @@ class Count:
 
 
 class Counter(ABC):
-    """places: where it counts: "device" (the case's own) or "meta" (shapes alone, no memory, any size)."""
+    """places: where it counts the cases of a sweep: "device" (the case's own) or "meta" (shapes alone, no memory, any
+    size); none for what is asked in audits alone, because it patches torch or the module.
+    audited: where an audit, in a process of its own, counts a whole model with it.
+    convention: what the number that it gives is, in words.
+    """
 
     name: str
     places: tuple[str, ...] = ("meta",)
+    audited: tuple[str, ...] = ("device",)
+    convention: str = "MACs"
 
     @abstractmethod
     def count(self, program: Program) -> Count:

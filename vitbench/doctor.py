@@ -38,7 +38,11 @@ def findings(device: str) -> Found:
         "state": host.state(device),
         "versions": _versions(facts["python"]),
         "backends": [_backend(backend, device) for backend in backends],
-        "counters": [{"name": each.name, "places": [*each.places], "lacking": each.lacking()} for each in counters],
+        "counters": [
+            {"name": each.name, "places": [*each.places], "lacking": each.lacking()}
+            for each in counters
+            if each.places  # the others serve audits alone
+        ],
         "disk": _disk(),
     }
     return {**found, "mend": list(dict.fromkeys(_to_mend(found)))}

@@ -37,12 +37,15 @@ class _Attention(torch.autograd.Function):
         assert q is not None and k is not None and v is not None
         with watch.pause():
             out = run(*given)
+            if out.ndim == 4:  # kernels give the heads of a token side by side
+                out = out.transpose(1, 2).contiguous().transpose(1, 2)
             sums = q.new_empty(out.shape[:-1], dtype=torch.float32)  # of each query's softmax
             watch.lifetimes.see((out, sums))
             scores, mix = watch.attended(given, out, prod(out.shape[:-1]) * k.shape[-2])
         ctx.watch, ctx.products = watch, (scores, mix)
         ctx.save_for_backward(*given, out, sums)
         ctx.mark_non_differentiable(sums)
+        ctx.set_materialize_grads(False)  # there is none of the sums
         return out, sums
 
     @staticmethod

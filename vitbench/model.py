@@ -33,6 +33,14 @@ class Model(Operator):
     def stages(self, shape: Shape) -> Mapping[str, Stage]:
         """All that it does, in order."""
 
+    def peak_bytes(self, shape: Shape, mode: str) -> int | None:
+        """Of activations held at once, for the whole batch, in float32 and with fused attention (`held`).
+
+        Above inputs and parameters; in training, also above the parameters' gradients. mode: inference or training.
+        A moment that is never the highest has no term. None: not known.
+        """
+        return None
+
     def attentions(self, shape: Shape) -> tuple[Attention, ...]:
         return tuple(one for stage in self.stages(shape).values() for one in stage.attentions * stage.depth)
 

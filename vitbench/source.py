@@ -97,8 +97,12 @@ def open_source(
         if image is not None or batch != 1:
             raise Refusal(f"{source} brings its own inputs; expected neither an image size nor a batch")
         given = inputs if isinstance(inputs, tuple) else (inputs,)
-        moved = torch.utils._pytree.tree_map_only(torch.Tensor, lambda one: one.detach().to(device), given)
-        return Opened(source, module, moved, None)
+        moved: dict[int, torch.Tensor] = {}  # one tensor given twice stays one: nn.MultiheadAttention asks for that
+
+        def move(one: torch.Tensor) -> torch.Tensor:
+            return moved.setdefault(id(one), one.detach().to(device))
+
+        return Opened(source, module, torch.utils._pytree.tree_map_only(torch.Tensor, move, given), None)
     image = image or (DEFAULT_IMAGE, DEFAULT_IMAGE)
     return Opened(source, module, (torch.zeros(batch, CHANNELS, *image, dtype=_dtype(module), device=device),), image)
 

@@ -35,6 +35,8 @@ for _operator in (flex_attention, flex_attention_backward):
 class Dispatch(Counter):
     name = "dispatch"
     places = ("device", "meta")
+    audited = ("meta", "device")
+    convention = "FLOPs, 2 a MAC"
 
     def count(self, program: Program) -> Count:
         counter, seen = FlopCounterMode(display=False, custom_mapping=FORMULAS), _Seen()
@@ -48,7 +50,7 @@ class Dispatch(Counter):
         found = counter.get_flop_counts().get("Global", {})
         counted = {str(operator): flops // 2 for operator, flops in found.items()}
         unknown = {str(func) for func in seen.funcs if func not in counter.flop_registry and not has_no_products(func)}
-        return Count(counted, tuple(sorted(unknown)))
+        return Count(counted, tuple(sorted(unknown)), raw=2 * sum(counted.values()))
 
     def differences(self, case: Case, count: Count) -> Mapping[str, int]:
         fused = [name for name in count.operators if "attention" in name and "backward" in name]

@@ -26,6 +26,7 @@ NO_PRODUCTS = {  # what fvcore counts beside products, by its own operator names
 
 class Fvcore(Counter):
     name = "fvcore"
+    convention = "MACs (it calls them flops), norms and pooling among them"
 
     def count(self, program: Program) -> Count:
         if lacking := self.lacking():
@@ -35,7 +36,8 @@ class Fvcore(Counter):
         logging.getLogger("fvcore.nn.jit_analysis").setLevel(logging.ERROR)
         analysis = FlopCountAnalysis(program.module, program.inputs)
         try:
-            with torch.no_grad():
+            # A forward pass in the grad mode at hand; in training torch cannot trace what some backends run.
+            with torch.set_grad_enabled(torch.is_grad_enabled() and not program.training):
                 operators = {str(name): int(macs) for name, macs in analysis.by_operator().items()}
         except RuntimeError as error:
             raise Uncountable(f"fvcore cannot trace this: {str(error).splitlines()[0]}") from error

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from vitbench.arithmetic import ceil_div
 from vitbench.attention import Stage
 from vitbench.cost import Cost
+from vitbench.held import FLOAT, Held
 from vitbench.model import Model, Variant, linear, models, norm, patch_embedding
 from vitbench.operator import MLP_RATIO, Operator, block, operators
 from vitbench.parts import at_least
@@ -74,10 +75,43 @@ class Swin(Model):
         found["head"] = Stage((), (pooled, linear("head", last.batch, last.dim, self.classes)))
         return found
 
+    def peak_bytes(self, shape: Shape, mode: str) -> int:
+        shapes = self.shapes(shape)
+        stages = [self._held(here, depth) for here, depth in zip(shapes, self.depths(), strict=True)]
+        logits, pooled = (int(FLOAT * shape.batch * width) for width in (self.classes, shapes[-1].dim))
+        if mode == "inference":
+            return max(stages[-1][0].x + pooled + logits, *_inference(stages))  # the last norm's result
+        first = stages[0][0]
+        peak, saved = 0, first.x + first.statistics  # by the norm of patches
+        for n, blocks in enumerate(stages):
+            if n:  # merging saves its tokens side by side, twice as wide as its result, and normed
+                saved += 4 * blocks[0].x + blocks[0].statistics
+            for held in blocks:
+                saved += held.saved()
+                peak = max(peak, saved + held.backward())
+        return peak + 2 * logits  # and their gradient
+
+    def _held(self, shape: Shape, depth: int) -> list[Held]:
+        """By each block of a stage."""
+        kinds = [Held.of(layer, shape, MLP_RATIO * shape.dim) for layer in self.layers(2)]
+        return [kinds[n % 2] for n in range(depth)]
+
     def _merging(self, into: Shape) -> tuple[Cost, Cost]:
         """2 x 2 tokens of the stage before side by side, normed, and 4C -> 2C (section 3.1)."""
         tokens, width = into.batch * into.tokens, 2 * into.dim
         return norm(tokens * width, width), linear("merge", tokens, width, into.dim, bias=False)
+
+
+def _inference(stages: list[list[Held]]) -> Iterator[int]:
+    """Peak bytes of each stage, by its blocks in turn.
+
+    Callers hold the first tokens to the end, and the result of the stage before and what the first block takes while
+    the stage runs. So the second block, which may be shifted, is never below another.
+    """
+    for before, blocks in zip([None, *stages], stages, strict=False):
+        entry = blocks[0].x if len(blocks) > 1 else 0  # what a lone block takes is its own input
+        around = stages[0][0].x + before[0].x + entry if before else entry
+        yield around + blocks[:2][-1].inference()
 
 
 VARIANTS = {  # width, heads, blocks of the third stage: Liu 2021, section 3.3; heads of 32 features

@@ -10,6 +10,7 @@ from typing import ClassVar
 from vitbench.arithmetic import Number
 from vitbench.attention import Stage
 from vitbench.cost import Cost
+from vitbench.held import FLOAT, Held
 from vitbench.model import Model, Variant, linear, models, norm, patch_embedding
 from vitbench.operator import MLP_RATIO, block, operators
 from vitbench.parts import at_least
@@ -68,6 +69,22 @@ class Vit(Model):
             "blocks": Stage(layer.attentions(shape), around, self.depth),
             "head": Stage((), (norm(tokens * shape.dim, shape.dim), self._heads(shape))),
         }
+
+    def peak_bytes(self, shape: Shape, mode: str) -> int:
+        held = Held.of(operators["global"](), shape, self.width(shape))
+        logits, pooled = (int(FLOAT * shape.batch * width) for width in (self.classes, shape.dim))
+        if mode == "inference":  # of two heads: the logits of each, their sum, its half
+            classifying = {"cls": logits, "distilled": 4 * logits, "mean": pooled + logits}[self.pool]
+            return max(held.inference(), 2 * held.x + classifying)  # the last block's result, and normed
+        classifying = 2 * held.x  # gradients of the last norm's result and input
+        if self.pool == "distilled":
+            classifying = max(
+                3 * held.x,  # gradients of the norm's result, by either head and summed
+                2 * held.x + logits + pooled,  # the result, its gradient by one head; on the way to it by the other
+                held.x + 2 * logits,  # the result, and of the four logits those that go
+            )
+        normed = held.x + held.statistics  # saved by the last norm
+        return self.depth * held.saved() + 2 * logits + max(held.backward(), normed + classifying)
 
     def _tokens(self, shape: Shape) -> Cost:
         """Prefix tokens and positions."""

@@ -1,0 +1,1 @@
+"""One model under every counter, each difference with its reason: `vitbench audit`."""

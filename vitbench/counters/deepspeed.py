@@ -1,0 +1,28 @@
+"""Count with DeepSpeed's profiler: patched functions of torch. Its MACs are taken, not its flops."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from vitbench.counter import Count, Counter, Uncountable, counters
+from vitbench.program import Program
+
+
+class Deepspeed(Counter):
+    name = "deepspeed"
+    places = ()
+
+    def count(self, program: Program) -> Count:
+        if lacking := self.lacking():
+            raise Uncountable(lacking)
+        from deepspeed.profiling.flops_profiler import get_model_profile
+
+        args = [*program.inputs]
+        _, found, _ = get_model_profile(program.module, args=args, print_profile=False, as_string=False)
+        return Count({"all": int(found)})
+
+    def lacking(self) -> str | None:
+        return None if importlib.util.find_spec("deepspeed") else "deepspeed is not installed: pip install deepspeed"
+
+
+counters.add(Deepspeed())

@@ -1,0 +1,29 @@
+"""Count with torchinfo's "mult-adds": parameters of modules without children times a size of their outputs."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from vitbench.counter import Count, Counter, Uncountable, counters
+from vitbench.program import Program
+
+
+class Torchinfo(Counter):
+    name = "torchinfo"
+    places = ()
+    convention = "mult-adds: parameters times the first dimension of outputs"
+
+    def count(self, program: Program) -> Count:
+        if lacking := self.lacking():
+            raise Uncountable(lacking)
+        from torchinfo import summary
+
+        mode = "train" if program.module.training else "eval"
+        found = summary(program.module, input_data=[*program.inputs], mode=mode, verbose=0)
+        return Count({"all": int(found.total_mult_adds)})
+
+    def lacking(self) -> str | None:
+        return None if importlib.util.find_spec("torchinfo") else "torchinfo is not installed: pip install torchinfo"
+
+
+counters.add(Torchinfo())
