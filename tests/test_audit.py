@@ -9,11 +9,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import documents
 import pytest
 import tiny
 from rich.console import Console
 
-from vitbench.audits import children, worker
+from vitbench.audits import children, page, worker
 from vitbench.audits.rows import audit
 from vitbench.cli import main
 from vitbench.counter import counters
@@ -83,6 +84,8 @@ def test_the_schema(found: dict[str, Any]) -> None:
         assert all(list(one) == ["name", "changed", *compared] for one in row["variations"])
         assert row["unexplained"] in (0, None)
     assert json.loads(json.dumps(found)) == found
+    assert set(found) == documents.keys("vitbench audit SOURCE --json")
+    assert {*found["rows"][0], "name", "changed", "words", "by"} <= documents.named("vitbench audit SOURCE --json")
 
 
 def test_a_variation_that_changes_the_answer_is_named(found: dict[str, Any]) -> None:
@@ -178,4 +181,4 @@ def test_a_source_that_cannot_be_opened_is_refused(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("image", ["0", "12x", "a", "224x224x3"])
 def test_an_image_of_no_size_is_refused(image: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", "vit_b_16", "--image", image]) == 2
-    assert "expected H or HxW in pixels" in capsys.readouterr().err
+    assert "is no size in pixels; expected such as 224" in capsys.readouterr().err

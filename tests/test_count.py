@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import documents
 import pytest
 
 from vitbench.cli import main
@@ -103,16 +104,10 @@ def test_a_built_in_and_its_own_program_agree_in_every_figure_that_both_have() -
         assert paper[key] == counted[key], key
 
 
-def keys(section: str) -> set[str]:
-    """That docs/json.md lists under a heading."""
-    text = (ROOT / "docs" / "json.md").read_text().partition(section)[2].partition("\n## ")[0]
-    return set(re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE))
-
-
 @pytest.mark.parametrize("arguments", [("vit_ti_16",), ("vit_ti_16", "--by", "operator", "--mode", "training")])
 def test_the_schema_is_as_documented(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     found = told(capsys, *arguments)
-    assert set(found) == keys("`vitbench count SOURCE --json`")
+    assert set(found) == documents.keys("vitbench count SOURCE --json")
     assert found["schema"] == 1
     assert found["flops"] == 2 * found["macs"]
     assert found["weight_macs"] + found["pair_macs"] == found["macs"] == sum(found["terms"].values())

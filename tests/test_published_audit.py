@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+import documents
 import pytest
 
 from vitbench.cli import main
@@ -132,4 +133,5 @@ def test_ctrl_c_ends_at_once_and_prints_what_there_is(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert b"Traceback" not in error
     verdicts = [row["verdict"] for row in json.loads(out)]
+    assert all(set(row) == documents.keys("vitbench audit --table FILE.csv --json") for row in json.loads(out))
     assert verdicts == ["right", "unknown", "unknown"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import documents
 import pytest
 
 from vitbench.cli import main
@@ -157,17 +157,12 @@ def test_a_window_that_shrinks_and_a_table_that_must_be_resized_are_said() -> No
     assert scale("swin_t", Range(448, 448)).findings == []
 
 
-def documented(indent: int) -> set[str]:
-    """Keys that the docstring of the schema names at that indent."""
-    lines = [line for line in (document.__doc__ or "").splitlines() if re.match(rf" {{{indent}}}\S", line)]
-    return {key for line in lines for key in re.split(r"\s{2,}", line.strip())[0].split(", ")}
-
-
-def test_json_has_what_its_docstring_says(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_as_documented(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["scale", "swin_t", "--image", "200:300", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert set(found) == documented(4) and found["schema"] == document.SCHEMA == 1
-    assert {*found["law"], *found["half"]} == documented(6) and found["law"]["total"] == [768_000, 1_431_696]
+    assert set(found) == documents.keys("vitbench scale SOURCE --json") and found["schema"] == document.SCHEMA == 1
+    assert {*found["law"], *found["half"], *found["sizes"][0]} <= documents.named("vitbench scale SOURCE --json")
+    assert found["law"]["total"] == [768_000, 1_431_696]
     assert set(found["law"]["tokens"]) == {"what", "pixels", "prefix"}
     row = {"image", "tokens", "macs", "linear", "pairs", "weights", "parameters", "law", "over"}
     assert set(found["sizes"][0]) == row and len(found["sizes"]) == 26

@@ -1,21 +1,6 @@
 """One model under every counter and under what must not change the answer, each counter in a process of its own.
 
-`audit` gives plain data, as `vitbench audit --json` prints it, schema 1:
-
-    schema, source, image ([height, width], None for a factory's own inputs), exact (MACs), closed (by the closed form
-    of a model of the suite, else None), uncounted and notes (of the exact count)
-    rows: of each counter at each place
-        counter, place       device (CPU tensors) or meta (shapes alone)
-        number, convention   as the counter itself gives it, and what it is in words; macs: the same in MACs
-        difference, percent  of macs from exact
-        reasons              words, source, macs (signed), by (MACs by operator, function or class), largest first
-        unexplained          what of the difference no reason accounts for, in MACs
-        reason               why there is no number: then these are None, and None is not 0
-        uncounted            what the counter itself says that it does not count
-        seconds, peak_bytes  of the baseline count; growth of resident memory above imports and the built model
-        variations           name, changed (whether macs are others than the baseline's) and, as above, number, macs,
-                             difference, percent, unexplained, reasons, reason
-
+`audit` gives plain data, as `vitbench audit --json` prints it and docs/json.md describes it.
 The baseline is eval, no_grad and fused attention.
 """
 

@@ -1,26 +1,7 @@
-"""The JSON of `vitbench scale --json`, schema 1. MACs are integers, of the whole batch, inference; 1 MAC = 2 FLOPs.
-What is not whole is a string, "22/7"; what is not known is null.
+"""The JSON of `vitbench scale --json`, as docs/json.md says.
 
-    schema      1
-    source      as asked for
-    batch       images
-    method      "closed form", or "counted" on meta tensors
-    own_image   pixels a side of the model's own images
-    law         null where no polynomial is met exactly, else
-      tokens      what: of what N is the number; pixels and prefix: N = (S / pixels)^2 + prefix, S pixels a side
-      variable    "N", or "n" = S / pixels where a part is no polynomial in N
-      linear, pairs, weights, total     coefficients, of power 0 first: weights x data, data x data, weights x weights
-      period      in pixels: the law holds at its multiples
-      fitted, verified                  sizes at which it was fitted, and was then met exactly
-    half        null where there is no law or no product, else where pairs are half of all MACs:
-      limit       the share that pairs tend to as images grow
-      from_the_first                    true where they are half at the smallest images already
-      at, about   the law's variable there, exactly and about; null where they never become half
-      image       pixels a side where they are half: the next whole number of tokens, or of periods
-    sizes       for each: image, tokens (N), macs, linear, pairs, weights, parameters, law (MACs by the law), over (how
-                much more were counted, as a share of the law's)
-    skipped     how many sizes that were asked for do not divide into whole tokens
-    findings    image; kind: padding, window, table, refused or uncounted; line: for people
+MACs are integers, of the whole batch, inference; 1 MAC = 2 FLOPs. What is not whole is a string, "22/7"; what is not
+known is null.
 """
 
 from __future__ import annotations
@@ -39,7 +20,7 @@ SCHEMA = 1
 
 
 def as_json(scale: Scale) -> dict[str, Any]:
-    """The schema in the module's docstring."""
+    """As docs/json.md says."""
     found, halved = scale.law, scale.half
     return {
         "schema": SCHEMA,
