@@ -41,8 +41,8 @@ doctor: $(READY) ## what this machine has, how quiet it is, what is missing and 
 report: $(READY) ## write the report of a run again (RUN=, default the newest under RESULTS)
 	$(PYTHON) -m analysis report $(RUN) --results $(RESULTS)
 
-test: $(READY) ## run the tests
-	$(PYTHON) -m pytest
+test: $(READY) ## run the tests, two at a time where pytest-xdist is installed
+	$(PYTHON) -m pytest $(shell $(PYTHON) -c "import xdist" 2>/dev/null && echo "-n 2 --dist loadfile")
 
 faults: $(READY) ## run every fault and write the table in README.md
 	$(PYTHON) -m pytest tests/test_faults.py --fault-table README.md

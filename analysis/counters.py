@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import fmean
 
 from vitbench.refusal import Refusal
 
 FILE, SCHEMA = "counters.json", 1
+OWN = "vitbench count"  # the exact count, which the others are compared with
 AGAIN = "write it again: python -m benchmarks.counters"
 
 
@@ -44,12 +45,12 @@ class Counters:
         return [one for one in self.counts if one.counter == counter]
 
     def names(self) -> list[str]:
-        """Counters, those that are least wrong first: by their median error, then by what they could not count."""
+        """Counters, those that are least wrong first: by their mean error, then by what they could not count."""
         return sorted(dict.fromkeys(one.counter for one in self.counts), key=self._wrongness)
 
     def _wrongness(self, counter: str) -> tuple[float, int]:
         errors = [abs(one.percent) for one in self.of(counter) if one.percent is not None]
-        return (median(errors) if errors else float("inf"), sum(one.percent is None for one in self.of(counter)))
+        return (fmean(errors) if errors else float("inf"), sum(one.percent is None for one in self.of(counter)))
 
 
 def read(path: Path) -> Counters:
@@ -70,7 +71,7 @@ def read(path: Path) -> Counters:
 def _counted(model: str, row: dict) -> Counted:  # type: ignore[type-arg]
     place = {"meta": "meta tensors", "device": "CPU tensors"}[row["place"]]
     return Counted(
-        counter=f"{row['counter']}, {place}",
+        counter=OWN if row["counter"] == "exact" else f"{row['counter']}, {place}",
         model=model,
         percent=None if row["percent"] is None else float(row["percent"]),
         reason=row["reason"],

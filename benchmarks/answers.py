@@ -38,7 +38,7 @@ print(json.dumps({{"macs": int(macs), "seconds": time.perf_counter() - start, "b
 MODEL = "timm.create_model({name!r}, img_size={image}).eval()"
 WAYS = {  # imports; the count
     VITBENCH: (
-        "import torch, timm; import vitbench.watch; from vitbench.count import count",
+        "import torch, timm; import vitbench.exact.watch; from vitbench.count import count",
         "macs = count('timm:{name}', ({image}, {image})).macs",
     ),
     "FlopCounterMode, meta": (

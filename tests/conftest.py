@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from fault_table import FaultTable
+
+# Where tests run side by side, pytest-benchmark would time nothing, here and in the runs that tests start.
+os.environ.pop("PYTEST_XDIST_WORKER", None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -13,10 +13,10 @@ import torch
 
 from vitbench.count import count
 from vitbench.counter import counters
+from vitbench.exact.watch import tally
 from vitbench.model import models
 from vitbench.program import Program
 from vitbench.source import open_source
-from vitbench.watch import tally
 
 FAMILIES = {  # one small model or several of each family of attention, with a second resolution
     "ViT": {"vit_tiny_patch16_224": 384, "vit_small_patch14_reg4_dinov2": 224, "vit_base_patch16_siglip_224": 256},

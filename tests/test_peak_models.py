@@ -8,13 +8,13 @@ import pytest
 
 from vitbench.case import Case
 from vitbench.count import count
+from vitbench.exact.watch import tally
 from vitbench.model import Model, models
 from vitbench.models.swin import Swin
 from vitbench.models.vit import SPECIAL, Vit
 from vitbench.operator import MODES
 from vitbench.program import build
 from vitbench.shape import Shape
-from vitbench.watch import tally
 
 VITS = [  # with the shape of their tokens
     (Vit(16, depth=2, classes=10), Shape(1, 5, 6, 64, 4, 1)),

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from vitbench.shortcuts import RULES, shortcut
+from vitbench.exact.shortcuts import RULES, shortcut
 
 aten = torch.ops.aten
 

@@ -13,11 +13,11 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
 from vitbench.case import Case
+from vitbench.exact.tally import Tally
+from vitbench.exact.watch import tally
 from vitbench.operators.global_ import Global
 from vitbench.program import build
 from vitbench.shape import Shape
-from vitbench.tally import Tally
-from vitbench.watch import tally
 
 N, D, H = 197, 768, 12
 CORE = 2 * N * N * D  # scores and mix: 59,610,624

@@ -16,7 +16,7 @@ from vitbench.refusal import Refusal
 from vitbench.source import Image, Opened, is_builtin, open_source, said
 
 if TYPE_CHECKING:
-    from vitbench.tally import Tally
+    from vitbench.exact.tally import Tally
 
 SCHEMA = 1
 PAIRS = ("scores", "mix", "pairs")  # terms that are products of data with data; all others are of weights
@@ -159,7 +159,7 @@ def _counted(opened: Opened, batch: int, mode: str, by: str) -> Account:
 
 
 def _tallied(opened: Opened, training: bool) -> Tally:
-    from vitbench.watch import tally
+    from vitbench.exact.watch import tally
 
     return tally(opened.module.train(training), opened.inputs, training=training)
 

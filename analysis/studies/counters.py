@@ -15,7 +15,7 @@ from matplotlib.colors import SymLogNorm
 from matplotlib.figure import Figure
 
 from analysis import text
-from analysis.counters import FILE, Counted, Counters, read
+from analysis.counters import FILE, OWN, Counted, Counters, read
 from analysis.load import Run
 from analysis.study import Answer, Study, log_x, studies
 
@@ -37,15 +37,19 @@ class CountersStudy(Study):
 
 
 def _sentence(found: Counters) -> str:
-    exact = [name for name in found.names() if all(map(right, found.of(name)))]
-    given = [one for one in found.counts if one.percent is not None and one.counter not in exact]
+    others = [name for name in found.names() if name != OWN]
+    exact = [name for name in others if all(map(right, found.of(name)))]
+    given = [one for one in found.counts if one.percent is not None and one.counter in others]
     wrong = [one for one in given if not right(one)]
-    always = f"{_listed(exact) or 'no counter'} {'are' if len(exact) > 1 else 'is'}"
-    told = f"On {len(found.exact)} models, {always} always right."
+    always = f"{_listed(exact) or 'none'} {'are' if len(exact) > 1 else 'is'}"
+    told = (
+        f"Against the exact count of {len(found.exact)} models (vitbench's own, which tests hold against unfused "
+        f"programs), of {len(others)} counters {always} always right."
+    )
     if wrong:
         worst = max(wrong, key=lambda one: abs(one.percent or 0.0))
         told += (
-            f" The other {len(found.names()) - len(exact)} are wrong in {len(wrong)} of their {len(given)} counts, at "
+            f" The other {len(others) - len(exact)} are wrong in {len(wrong)} of their {len(given)} counts, at "
             f"worst by {worst.percent:+.1f} % ({worst.counter}; {worst.model})."
         )
     return told

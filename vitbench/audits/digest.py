@@ -13,8 +13,8 @@ from typing import Any
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from vitbench import watch
 from vitbench.audits.spelling import told_apart
+from vitbench.exact import watch
 from vitbench.refusal import Refusal
 from vitbench.source import Opened, said
 

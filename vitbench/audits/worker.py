@@ -22,9 +22,9 @@ from typing import Any
 
 import torch
 
-from vitbench import watch
 from vitbench.audits.digest import digest
 from vitbench.counter import Count, Uncountable, counters
+from vitbench.exact import watch
 from vitbench.model import models
 from vitbench.program import Program
 from vitbench.refusal import Refusal

@@ -36,9 +36,9 @@ class Recount:
 
 def recount(source: str, image: Image | None) -> Recount:
     """Raises what the source or the model raises."""
+    from vitbench.exact.watch import tally
     from vitbench.published.fvcore import Fvcore
     from vitbench.source import open_source
-    from vitbench.watch import tally
 
     opened = open_source(source, image)
     opened.module.eval()

@@ -97,7 +97,7 @@ class Points:
         return Point(image, cost.total_macs - pairs, pairs, 0, cost.parameters, attentions, grid)
 
     def _program(self, image: int) -> Point:
-        from vitbench.watch import tally
+        from vitbench.exact.watch import tally
 
         opened = open_source(self.source, (image, image), self.batch)
         module = opened.module.eval()

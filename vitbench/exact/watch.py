@@ -19,13 +19,14 @@ from torch import Tensor, nn
 from torch.nn.modules import module as hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from vitbench import compiler, fused
+from vitbench import compiler
 from vitbench.aten import has_no_products, is_arithmetic
+from vitbench.exact import fused
+from vitbench.exact.lifetimes import Lifetimes
+from vitbench.exact.roles import DATA, WEIGHTS, Role, Roles
+from vitbench.exact.shortcuts import shortcut
+from vitbench.exact.tally import Product, Tally
 from vitbench.formulas import macs
-from vitbench.lifetimes import Lifetimes
-from vitbench.roles import DATA, WEIGHTS, Role, Roles
-from vitbench.shortcuts import shortcut
-from vitbench.tally import Product, Tally
 
 SOFTMAX = ("_softmax", "_safe_softmax")
 COMPILED = "_orig_mod."  # in the path of a module that torch.compile wraps

@@ -19,7 +19,7 @@ from torch.nn.attention import flex_attention as flex_module
 from torch.overrides import TorchFunctionMode
 
 if TYPE_CHECKING:
-    from vitbench.watch import Watch
+    from vitbench.exact.watch import Watch
 
 SDPA = functional.scaled_dot_product_attention
 OPERATOR = "scaled_dot_product_attention"

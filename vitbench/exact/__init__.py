@@ -1,0 +1,1 @@
+"""The exact count of any module, on meta tensors."""
