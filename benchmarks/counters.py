@@ -2,7 +2,7 @@
 
 Audits each model (`vitbench audit`; a process of its own for every counter) and writes counters.json into the folder
 of a run, from which `make report` takes it. audits: as `vitbench audit --json` gives them. versions: of what counted.
-Times and memory are of one count each, NOT repeated; they tell orders of magnitude.
+Times and memory are of one count each, NOT repeated and with other counters at work beside: orders of magnitude.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from vitbench.audits.rows import audit
 from vitbench.folder import newest, read_asked, write_whole
 from vitbench.measure.environment import environment
 from vitbench.refusal import Refusal, exit_code
+from vitbench.source import LIBRARIES
 
 FILE, SCHEMA = "counters.json", 1
 SOURCES = (
@@ -41,7 +42,6 @@ SOURCES = (
 )
 PACKAGES = ("torch", "timm", "torchvision", "transformers", "fvcore", "ptflops", "thop", "calflops", "torchinfo")
 PACKAGES += ("deepspeed",)
-LIBRARIES = {"timm": "timm", "torchvision": "torchvision", "hf": "transformers"}
 
 
 def measure(sources: list[str], console: Console) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _measure(options: argparse.Namespace) -> int:
     if folder is None:
         raise Refusal(f"no run under {options.results}; expected one: make bench, or name a run's folder with --run")
     read_asked(folder)  # refuses now what is no run's folder, not after the audits
-    sources = options.source or [one for one in SOURCES if find_spec(LIBRARIES[one.partition(":")[0]])]
+    sources = options.source or [one for one in SOURCES if find_spec(LIBRARIES[one.partition(":")[0]].package)]
     if not sources:
         raise Refusal(
             f"none of {', '.join(LIBRARIES.values())} is installed; expected one: pip install timm torchvision"

@@ -110,12 +110,13 @@ def test_the_schema_is_as_documented(arguments: tuple[str, ...], capsys: pytest.
     assert set(found) == documents.keys("vitbench count SOURCE --json")
     assert found["schema"] == 1
     assert found["flops"] == 2 * found["macs"]
-    assert found["weight_macs"] + found["pair_macs"] == found["macs"] == sum(found["terms"].values())
+    parts = [found[f"{kind}_macs"] for kind in ("weight", "pair", "other")]
+    assert sum(parts) == sum(found["terms"].values()) == found["macs"]
     assert sum(found["by"]["macs"].values()) == found["macs"]
     types = {key: type(value).__name__ for key, value in found.items()}
     assert types == {
         **dict.fromkeys(("schema", "batch", "macs", "flops", "weight_macs", "pair_macs", "score_elements"), "int"),
-        **dict.fromkeys(("elementwise",), "int"),
+        **dict.fromkeys(("elementwise", "other_macs"), "int"),
         **dict.fromkeys(("source", "mode", "method"), "str"),
         **dict.fromkeys(("image", "uncounted", "notes"), "list"),
         **dict.fromkeys(("terms", "parameters", "peak_activation_bytes", "by"), "dict"),
@@ -167,6 +168,7 @@ BAD = {  # what is asked -> what the one line must hold
     ("sources:attention", "--image=224"): "brings its own inputs; expected neither an image size nor a batch",
     ("sources:choosy", "--image=96"): "refuses images of 96x96 in inference: ValueError: 64 pixels, not 96",
     ("vit_b_16", "--image=225"): "image 225 is not divisible by patch 16",
+    ("vit_b_16", "--by=operator", "--image=225"): "image 225 is not divisible by patch 16",
     ("vit_b_16", "--image=0"): "image '0' is no size in pixels",
     ("vit_b_16", "--image=2x2x2"): "image '2x2x2' is no size in pixels",
     ("vit_b_16", "--image=-16"): "image '-16' is no size in pixels",

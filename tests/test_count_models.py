@@ -1,7 +1,8 @@
 """Every model counted exactly: as an eager, unfused program is counted by torch's FlopCounterMode on meta tensors.
 
 Two resolutions where the model is made for any, in inference and in training. The reference has attention written out
-as products and softmax; ours goes through fused attention, where the model has it.
+as products and softmax; ours goes through fused attention, where the model has it. In training it is FlopCounterMode
+with the suite's formula for the backward of convolutions in groups, which torch's has wrong.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from importlib.util import find_spec
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode, _FlopCounterMode
 
 from vitbench.count import count
 from vitbench.counter import counters
@@ -39,7 +41,7 @@ FAMILIES = {  # one small model or several of each family of attention, with a s
     "CoAtNet": {"coatnet_0_rw_224": 448},
     "PVT": {"pvt_v2_b0": 320},
     "Twins": {"twins_svt_small": 320, "twins_pcpvt_small": 320},
-    "MViT": {"mvitv2_tiny": 320},
+    "MViT": {"mvitv2_tiny": 320, "mvitv2_small_cls": 320},
     "DaViT": {"davit_tiny": 320},
     "GCViT": {"gcvit_xxtiny": 448},
     "LeViT": {"levit_128s": 448, "levit_conv_128s": 448},
@@ -63,6 +65,7 @@ FAMILIES = {  # one small model or several of each family of attention, with a s
 }
 TIMM = [(name, image) for family in FAMILIES.values() for name, second in family.items() for image in (None, second)]
 CASES = list(dict.fromkeys(TIMM))
+NO_SOFTMAX = ("efficientvit_b0", "focalnet_tiny_srf", "mobilevitv2_050", "lambda_resnet26t")
 needs_timm = pytest.mark.skipif(find_spec("timm") is None, reason="timm is not installed")
 BATCH = 2  # BatchNorm takes no single value in training
 
@@ -76,9 +79,12 @@ def eagerly(source: str, image: int | None, training: bool) -> int:
     """MACs by torch's counter, attention written out."""
     size = None if image is None else (image, image)
     opened = open_source(source, size, BATCH, eager=True)
-    program = Program(opened.module.train(training), opened.inputs, False)
     if not training:
-        return counters["dispatch"].count(program).macs
+        counter = FlopCounterMode(display=False)
+        with torch.no_grad(), _FlopCounterMode(counter):  # without its tracker of modules, which no_grad confuses
+            opened.module(*opened.inputs)
+        return counter.get_total_flops() // 2
+    opened.module.train()
     program = Program(_Summed(opened.module), opened.inputs, True)
     return counters["dispatch"].count(program).macs
 
@@ -103,6 +109,7 @@ def test_a_model_of_timm_is_counted_as_its_eager_program(name: str, image: int |
     opened = open_source(f"timm:{name}", None if image is None else (image, image), BATCH)
     found = tally(opened.module.train(training), opened.inputs, training=training)
     assert found.uncounted == {}
+    assert found.score_elements > 0 or name in NO_SOFTMAX
     assert found.macs == eagerly(f"timm:{name}", image, training)
 
 

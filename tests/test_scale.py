@@ -71,7 +71,6 @@ def test_a_polynomial_that_is_not_met_at_two_more_points_is_not_claimed() -> Non
     assert fit(square, 2) == polynomial([1, 0, 3])
     assert fit(square[:4], 2) is None and fit([*square[:4], (4, 50)], 2) is None
     assert through([(2, 1), (5, 3)])(Fraction(7, 2)) == 2
-    assert polynomial([-1, 0, 5]).of_square(2) == polynomial([19, 0, 20, 0, 5])
     assert polynomial([-1, Fraction(1, 3), 2000]).written("N") == "2,000 N^2 + 1/3 N - 1"
 
 

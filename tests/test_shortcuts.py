@@ -20,14 +20,15 @@ def t(*size: int, dtype: torch.dtype = torch.float32) -> Tensor:
 X, W, IMAGE = t(2, 5, 8), t(8), t(2, 8, 4, 4)
 SUMS = t(2, 5, 1)
 PLAIN: dict[Any, list[tuple[Any, ...]]] = {
-    **{one: [(X,)] for one in (aten.gelu.default, aten.silu.default, aten.hardswish.default)},
-    aten.roll.default: [(X, [1, 2], [0, 1])],
+    **{one: [(X,)] for one in (aten.silu.default, aten.hardswish.default)},
+    aten.gelu.default: [(X,), (X.transpose(1, 2),)],
+    aten.roll.default: [(X, [1, 2], [0, 1]), (X.transpose(1, 2), [1], [1])],
     **{one: [(X, X)] for one in (aten.gelu_backward.default, aten.silu_backward.default)},
     **{one: [(X, X)] for one in (aten.hardswish_backward.default, aten.sigmoid_backward.default)},
     aten.tanh_backward.default: [(X, X)],
     **{one: [(X, X)] for one in (aten.add.Tensor, aten.mul.Tensor, aten.sub.Tensor, aten.div.Tensor)},
-    aten._softmax.default: [(X, -1, False)],
-    aten._softmax_backward_data.default: [(X, X, -1, torch.float32)],
+    aten._softmax.default: [(X, -1, False), (X.transpose(1, 2), 1, False)],
+    aten._softmax_backward_data.default: [(X, X, -1, torch.float32), (*[X.transpose(1, 2)] * 2, -1, torch.float32)],
     aten.addmm.default: [(t(3), t(7, 8), t(8, 3))],
     aten.native_layer_norm.default: [(X, [8], W, W, 1e-5), (X, [8], None, None, 1e-5), (X, [5, 8], None, None, 1e-5)],
     aten.native_layer_norm_backward.default: [
@@ -44,6 +45,8 @@ OTHERS: dict[Any, tuple[Any, ...]] = {  # broadcast, of other dtypes or strides,
     aten.add.Tensor: (X, W),
     aten.mul.Tensor: (X, t(2, 5, 8, dtype=torch.bfloat16)),
     aten.sub.Tensor: (X, t(5, 2, 8).transpose(0, 1)),
+    aten.div.Tensor: (X.long(), X.long()),
+    aten._softmax.default: (X, 7, False),
     aten.addmm.default: (t(3), t(7, 8), t(9, 3)),
     aten.native_layer_norm.default: (X, [7], None, None, 1e-5),
 }

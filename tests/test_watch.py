@@ -206,12 +206,6 @@ def test_a_convolution_in_groups_has_the_gradients_of_its_own_size() -> None:
     assert found.macs == 2 * 196 * 64 + 3 * 196 * 72
 
 
-class Hidden(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        return torch.linalg.inv(x)
-
-
 def test_an_operator_without_a_formula_is_named_with_its_module() -> None:
     module = on_meta(lambda: nn.Sequential(nn.Linear(D, N), Called(torch.linalg.inv)))
     found = tally(module, meta(TOKENS))
@@ -271,3 +265,93 @@ def test_torch_is_left_as_it_was() -> None:
         tally(nn.Linear(3, 3, device="meta"), meta((1, 4)))
     assert nn.functional.scaled_dot_product_attention is before
     assert torch.ones(2, 2).device.type == "cpu"
+
+
+def test_a_loop_of_higher_order_is_named_and_not_0() -> None:
+    from torch._higher_order_ops.map import map as mapped
+
+    module = Called(lambda x: mapped(lambda y: y @ y.mT, x))
+    assert list(tally(module, meta((3, 4, 5))).uncounted) == ["map_impl"]
+
+
+def test_scores_that_are_written_to_in_part_or_looked_at_stay_scores() -> None:
+    """As positions are added to the scores of all but the CLS token (MViT)."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        scores = q @ k.mT
+        scores[..., 1:, 1:] = scores[..., 1:, 1:] + q[..., 1:, :1]
+        scores[..., 0].abs()
+        return scores.softmax(-1) @ v
+
+    found = tally(Called(attend), meta(*QKV))
+    assert found.by("term") == {"scores": CORE // 2, "mix": CORE // 2}
+    assert found.score_elements == H * N * N
+
+
+def test_two_scores_that_are_added_are_scores_both() -> None:
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return (q @ k.mT + v @ k.mT).softmax(-1) @ v
+
+    assert tally(Called(attend), meta(*QKV)).by("term") == {"scores": CORE, "mix": CORE // 2}
+
+
+def test_a_weight_that_is_written_out_from_stays_a_weight() -> None:
+    def run(inner: nn.Module, x: Tensor) -> Any:
+        torch.mm(inner.weight, x.T, out=torch.empty(D, N, device="meta"))
+        return inner.weight @ x.T
+
+    module = on_meta(lambda: Called(run, nn.Linear(D, D)))
+    assert tally(module, meta((N, D))).by("term") == {"linear": 2 * N * D * D}
+
+
+class Twice(torch.autograd.Function):
+    """x w, then that times v."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, w: Tensor, v: Tensor) -> Tensor:
+        h = x @ w
+        ctx.save_for_backward(h, w, v)
+        return h @ v
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        h, w, v = ctx.saved_tensors
+        return grads[0] @ v.T @ w.T, None, h.T @ grads[0]
+
+
+def test_gradients_of_a_function_with_a_backward_of_its_own_have_no_term() -> None:
+    def run(inner: nn.Linear, x: Tensor) -> Any:
+        return Twice.apply(inner(x), inner.weight, x.T)
+
+    found = tally(on_meta(lambda: Called(run, nn.Linear(D, D))), meta((N, D)), training=True)
+    assert found.by("term")["other gradients"] == 2 * N * N * D + N * D * D  # of x w, of v and of x
+    assert found.by("term")["linear"] == 3 * N * D * D
+
+
+def test_kernels_called_by_themselves_have_scores_too() -> None:
+    for what in ("flash, heads after tokens", "efficient, heads after tokens"):
+        make, sizes, _ = HIDDEN[what]
+        found = tally(on_meta(make), meta(*sizes))
+        assert found.by("term") == {"scores": CORE // 2, "mix": CORE // 2}
+        assert (found.score_elements, found.attentions) == (H * N * N, [(N, N)])
+        assert sum(found.elementwise.values()) == H * N * N
+
+
+def test_elementwise_of_training_is_twice_that_of_the_forward() -> None:
+    module = on_meta(lambda: nn.Sequential(nn.Linear(D, D), nn.GELU(), nn.LayerNorm(D)))
+    forward, both = (tally(module, meta(TOKENS), training=training) for training in (False, True))
+    assert sum(both.elementwise.values()) == 2 * sum(forward.elementwise.values()) == 2 * 3 * N * D
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda x: torch.addbmm(x[0], x, x.mT.contiguous().expand(2, 5, 5)[:, :, :5]), 2 * 5 * 5 * 5),
+        (lambda x: torch.addmv(x[0, 0], x[0], x[0, 0]), 25),
+        (lambda x: torch.dot(x[0, 0], x[0, 1]), 5),
+        (lambda x: torch.vdot(x[0, 0], x[0, 1]), 5),
+    ],
+)
+def test_products_with_vectors_and_sums_of_batches_have_formulas(call: Any, expected: int) -> None:
+    found = tally(Called(call), meta((2, 5, 5)))
+    assert (found.macs, found.uncounted) == (expected, {})

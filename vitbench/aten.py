@@ -33,14 +33,15 @@ NO_PRODUCTS = {
     "_unsafe_view", "var",
     "var_mean", "_weight_norm_interface", "zero", "zeros", "zeros_like",
 }  # fmt: skip
-RESAMPLING = ("upsample", "_upsample", "max_pool", "avg_pool")  # how their names begin
+# How the names of resampling and pooling begin.
+RESAMPLING = ("upsample", "_upsample", "max_pool", "avg_pool", "adaptive", "_adaptive", "grid_sampler")
 
 COPIES = {"clone", "copy", "_to_copy", "fill", "zero"}  # among the operators that torch calls pointwise
 COMPUTED = {
     "amax", "amin", "cudnn_batch_norm", "cumsum", "hardswish", "linalg_vector_norm", "logsumexp", "_log_softmax",
     "mean", "native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_no_training",
     "native_group_norm", "native_layer_norm", "_fused_rms_norm", "_safe_softmax", "softmax", "_softmax", "sum",
-    "var_mean",
+    "var", "var_mean", "std", "glu",
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from vitbench.refusal import Refusal, exit_code
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """0: done. 2: refused."""
+    """0: done. 1: a published table has wrong rows. 2: refused. 130: after Ctrl-C."""
     options = _options(arguments)
     return exit_code(lambda: int(options.command(options)))
 

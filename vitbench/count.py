@@ -6,10 +6,11 @@ The account as JSON (`vitbench count SOURCE --json`; docs/json.md) is versioned 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from vitbench.attention import Stage
+from vitbench.exact.tally import OTHER, PAIRS
 from vitbench.model import Variant, models
 from vitbench.operator import MODES
 from vitbench.refusal import Refusal
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from vitbench.exact.tally import Tally
 
 SCHEMA = 1
-PAIRS = ("scores", "mix", "pairs")  # terms that are products of data with data; all others are of weights
 BY = ("term", "operator", "module")
 OFF_PAPER = "peak_activation_bytes are not on paper: --by operator counts them"
 ON_PAPER, COUNTED = "closed form", "counted on meta tensors"
@@ -29,8 +29,8 @@ ON_PAPER, COUNTED = "closed form", "counted on meta tensors"
 class Account:
     """Of one call on a batch. macs: multiply-accumulates, 1 MAC = 2 FLOPs. terms: they, by term.
 
-    image: pixels, height first; None where the source brings its own inputs. parts: MACs by operator or module, where
-    that was asked for; module paths are those that called the products. peak_bytes: of activations held at once, by
+    image: pixels, height first; None where the source brings its own inputs. parts: MACs by what was asked for; module
+    paths are those that called the products. peak_bytes: of activations held at once, by
     mode; None where not known, and then notes says why. uncounted: operators without a formula that may hold products.
     """
 
@@ -40,6 +40,8 @@ class Account:
     mode: str
     method: str
     terms: Mapping[str, int]
+    by: str
+    parts: Mapping[str, int]
     parameters: int
     trainable: int
     score_elements: int
@@ -47,8 +49,6 @@ class Account:
     peak_bytes: Mapping[str, int | None]
     uncounted: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    by: str = "term"
-    parts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def macs(self) -> int:
@@ -56,8 +56,18 @@ class Account:
 
     @property
     def pair_macs(self) -> int:
-        """Products of data with data; the rest are of weights."""
+        """Products of data with data."""
         return sum(macs for term, macs in self.terms.items() if term in PAIRS)
+
+    @property
+    def other_macs(self) -> int:
+        """Products of weights with weights, and gradients of what is not known."""
+        return sum(macs for term, macs in self.terms.items() if term in OTHER)
+
+    @property
+    def weight_macs(self) -> int:
+        """Products of weights with data."""
+        return self.macs - self.pair_macs - self.other_macs
 
     def to_dict(self) -> dict[str, Any]:
         """As docs/json.md says."""
@@ -71,15 +81,16 @@ class Account:
             "macs": self.macs,
             "flops": 2 * self.macs,
             "terms": dict(self.terms),
-            "weight_macs": self.macs - self.pair_macs,
+            "weight_macs": self.weight_macs,
             "pair_macs": self.pair_macs,
+            "other_macs": self.other_macs,
             "parameters": {"total": self.parameters, "trainable": self.trainable},
             "score_elements": self.score_elements,
             "elementwise": self.elementwise,
             "peak_activation_bytes": dict(self.peak_bytes),
             "uncounted": list(self.uncounted),
             "notes": list(self.notes),
-            "by": {"key": self.by, "macs": dict(self.parts or self.terms)},
+            "by": {"key": self.by, "macs": dict(self.parts)},
         }
 
 
@@ -99,10 +110,9 @@ def count(
 
 def _on_paper(variant: Variant, image: Image | None, batch: int, mode: str, by: str) -> Account:
     image = image or (variant.image, variant.image)
-    try:
-        shape = variant.shape(image, batch)
-    except ValueError as error:
-        raise Refusal(f"{variant.name}: {error}") from error
+    shape = variant.shape(image, batch)
+    if reason := variant.model.refused(shape, "model"):
+        raise Refusal(f"{variant.name}: {reason}")
     cost = variant.model.cost(shape, "model", mode)
     peaks = {each: variant.model.peak_bytes(shape, each) for each in MODES}
 
@@ -110,21 +120,22 @@ def _on_paper(variant: Variant, image: Image | None, batch: int, mode: str, by: 
         whole = stage.cost().training() if mode == "training" else stage.cost()
         return int(whole.total_macs)
 
+    terms = {term: int(macs) for term, macs in cost.macs.items()}
     return Account(
         source=variant.name,
         image=image,
         batch=batch,
         mode=mode,
         method=ON_PAPER,
-        terms={term: int(macs) for term, macs in cost.macs.items()},
+        terms=terms,
+        by=by,
+        parts={name: macs(stage) for name, stage in variant.model.stages(shape).items()} if by == "module" else terms,
         parameters=int(cost.parameters),
         trainable=int(cost.parameters),
         score_elements=int(cost.score_elements),
         elementwise=int(cost.elementwise),
         peak_bytes=peaks,
         notes=(OFF_PAPER,) if None in peaks.values() else (),
-        by=by,
-        parts={name: macs(stage) for name, stage in variant.model.stages(shape).items()} if by == "module" else {},
     )
 
 
@@ -146,6 +157,8 @@ def _counted(opened: Opened, batch: int, mode: str, by: str) -> Account:
         mode=mode,
         method=COUNTED,
         terms=tally.by("term"),
+        by=by,
+        parts=tally.by(by),
         parameters=sum(weight.numel() for weight in weights),
         trainable=sum(weight.numel() for weight in weights if weight.requires_grad),
         score_elements=tally.score_elements,
@@ -153,8 +166,6 @@ def _counted(opened: Opened, batch: int, mode: str, by: str) -> Account:
         peak_bytes={name: found[name].peak_bytes if name in found else None for name in ("inference", "training")},
         uncounted=tuple(f"{operator} in {path or 'the model'}" for operator, path in tally.uncounted.items()),
         notes=(*tally.notes, *notes),
-        by=by,
-        parts=tally.by(by) if by != "term" else {},
     )
 
 

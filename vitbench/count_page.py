@@ -9,7 +9,8 @@ import json
 import re
 from collections.abc import Mapping
 
-from vitbench.count import PAIRS, Account, count
+from vitbench.count import Account, count
+from vitbench.exact.tally import PAIRS
 from vitbench.source import image_of
 
 
@@ -30,7 +31,7 @@ def table(account: Account) -> str:
     written = io.StringIO()
     rows = csv.writer(written, lineterminator="\n")
     rows.writerow((account.by, "macs", "flops", "share"))
-    for name, macs in (*(account.parts or account.terms).items(), ("total", account.macs)):
+    for name, macs in (*account.parts.items(), ("total", account.macs)):
         rows.writerow((name, macs, 2 * macs, f"{macs / account.macs:.6f}" if account.macs else ""))
     return written.getvalue()
 
@@ -38,7 +39,7 @@ def table(account: Account) -> str:
 def lines(account: Account) -> list[str]:
     """For people: every figure with its name and unit."""
     parts = account.parts if account.by != "module" else folded(account.parts)
-    width = max(map(len, (*parts, "data x data"))) + 4
+    width = max(map(len, (*parts, "weights x data"))) + 4
     pairs = ", ".join(term for term in account.terms if term in PAIRS) or "none"
     told = [
         _heading(account),
@@ -47,11 +48,16 @@ def lines(account: Account) -> list[str]:
         f"{'FLOPs':<{width}}{2 * account.macs:>22,}   2 a MAC",
         "",
         f"MACs by {account.by}",
-        *(_part(f"  {name}", macs, account, width) for name, macs in (parts or account.terms).items()),
+        *(_part(f"  {name}", macs, account, width) for name, macs in parts.items()),
         "",
         "MACs by what is multiplied",
-        _part("  weights", account.macs - account.pair_macs, account, width),
+        _part("  weights x data", account.weight_macs, account, width),
         _part("  data x data", account.pair_macs, account, width) + f"   {pairs}",
+        *(
+            [_part("  other", account.other_macs, account, width) + "   weights x weights"]
+            if account.other_macs
+            else []
+        ),
         "",
         f"{'parameters':<{width}}{account.parameters:>22,}" + _trainable(account),
         f"{'score elements':<{width}}{account.score_elements:>22,}",

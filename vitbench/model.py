@@ -72,7 +72,7 @@ class Variant:
     def shape(self, image: int | tuple[int, int] | None = None, batch: int = 1) -> Shape:
         """image: pixels a side, or of height and width; None means those that it was published with.
 
-        Raises ValueError for a side that patches do not divide.
+        Raises Refusal for a side that patches do not divide.
         """
         image = self.image if image is None else image
         sides = (image, image) if isinstance(image, int) else image

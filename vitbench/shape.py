@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vitbench.arithmetic import quotient
+from vitbench.refusal import Refusal
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ class Shape:
 def grid_of(image: int, patch: int) -> int:
     """Tokens along one side of an image of that many pixels cut into square patches.
 
-    Raises ValueError when the patch does not divide the image.
+    Raises Refusal, a ValueError, where the patch does not divide the image.
     """
     if patch < 1 or image < 1 or image % patch:
-        raise ValueError(f"image {image} is not divisible by patch {patch}")
+        raise Refusal(f"image {image} is not divisible by patch {patch}")
     return image // patch

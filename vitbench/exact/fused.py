@@ -1,4 +1,4 @@
-"""Fused attention as one operator on meta tensors, for `tally`: what any kernel of it must do and hold.
+"""Fused attention as one operator on meta tensors, for `watch`: what any kernel of it must do and hold.
 
 Scores and mix are counted as computed, every query with every key; the scores are held nowhere. In the backward they
 are not counted as computed again, though most kernels do so.
@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 
 SDPA = functional.scaled_dot_product_attention
 OPERATOR = "scaled_dot_product_attention"
+DIRECT = {  # kernels that a program calls by themselves: whether the heads come after the tokens
+    torch.ops.aten._flash_attention_forward: True,
+    torch.ops.aten._efficient_attention_forward: True,
+    torch.ops.aten._scaled_dot_product_flash_attention: False,
+    torch.ops.aten._scaled_dot_product_efficient_attention: False,
+    torch.ops.aten._scaled_dot_product_cudnn_attention: False,
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: False,
+}
 FLEX = (
     "FlexAttention: what score_mod and mask_mod compute is not counted, and blocks that its mask skips are counted as "
     "computed"
@@ -93,7 +101,6 @@ class _Functions(TorchFunctionMode):
         with self.watch.calling(getattr(func, "__name__", str(func))):
             own: dict[Any, Callable[..., Any]] = {SDPA: _sdpa, flex: _flex}
             result = own[func](self.watch, *args, **kwargs) if func in own else func(*args, **kwargs)
-        self.watch.called(getattr(func, "__name__", str(func)), args, result)
         return result
 
 

@@ -22,23 +22,25 @@ def shortcut(operator: Any, args: Any, kwargs: Any) -> Any:
     return rule(*args, **kwargs) if rule else None
 
 
-def _like(number: int) -> Rule:
+def _like(number: int, memory_format: torch.memory_format = torch.preserve_format) -> Rule:
     """As large as that argument, which alone is a tensor or is as large as all others."""
 
     def rule(*args: Any, **_: Any) -> Any:
-        return torch.empty_like(args[number])
+        return torch.empty_like(args[number], memory_format=memory_format)
 
     return rule
 
 
 def _pairwise(one: Any, other: Any, **kwargs: Any) -> Any:
     plain = isinstance(other, Tensor) and one.shape == other.shape and one.dtype == other.dtype
+    plain = plain and one.is_floating_point()
     dense = plain and one.is_contiguous() and other.is_contiguous()
     return torch.empty_like(one) if dense and set(kwargs) <= {"alpha"} else None
 
 
-def _softmax(x: Tensor, _dim: int, to_float: bool) -> Any:
-    return None if to_float else torch.empty_like(x)
+def _softmax(x: Tensor, dim: int, to_float: bool) -> Any:
+    plain = not to_float and -x.ndim <= dim < x.ndim
+    return torch.empty_like(x, memory_format=torch.contiguous_format) if plain else None
 
 
 def _addmm(added: Tensor, one: Tensor, other: Tensor, **_: Any) -> Any:
@@ -82,14 +84,15 @@ def _batch_norm_backward(_grad: Tensor, x: Tensor, weight: Tensor | None, *rest:
 
 
 RULES: dict[Any, Rule] = {
-    **dict.fromkeys((aten.gelu.default, aten.silu.default, aten.hardswish.default, aten.roll.default), _like(0)),
+    **dict.fromkeys((aten.gelu.default, aten.silu.default, aten.hardswish.default), _like(0)),
     **dict.fromkeys(
         (aten.gelu_backward.default, aten.silu_backward.default, aten.hardswish_backward.default), _like(1)
     ),
     **dict.fromkeys((aten.sigmoid_backward.default, aten.tanh_backward.default), _like(1)),
     **dict.fromkeys((aten.add.Tensor, aten.mul.Tensor, aten.sub.Tensor, aten.div.Tensor), _pairwise),
+    aten.roll.default: _like(0, torch.contiguous_format),
     aten._softmax.default: _softmax,
-    aten._softmax_backward_data.default: _like(1),
+    aten._softmax_backward_data.default: _like(1, torch.contiguous_format),
     aten.addmm.default: _addmm,
     aten.native_layer_norm.default: _layer_norm,
     aten.native_layer_norm_backward.default: _layer_norm_backward,

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+PAIRS = ("scores", "mix", "pairs")  # terms of products of data with data
+UNKNOWN = "other gradients"  # of a backward whose products in the forward are not known
+OTHER = ("weights", UNKNOWN)  # terms that are neither of data with data nor of weights with data
+
 
 @dataclass
 class Product:
     """Multiply-accumulates of one operator in one call.
 
     term: linear, conv (weights x data); scores, mix (of a softmax attention), pairs (data x data otherwise); weights
-    (weights x weights, which no input touches). operator: torch's. function: of torch's, that the program called.
-    module, kind: path and class of the module that called it. elements: of what it gave.
+    (weights x weights, which no input touches); UNKNOWN. operator: torch's. function: of torch's, that the program
+    called. module, kind: path and class of the module that called it. elements: of what it gave.
     """
 
     macs: int
@@ -27,9 +31,9 @@ class Product:
 
 @dataclass
 class Tally:
-    """What one call did. elementwise: output elements of arithmetic that is no product, by operator.
+    """What one call did. elementwise: output elements of arithmetic that is no product, by operator; in training twice
+    those of the forward, as in `Cost.training`.
 
-    functions: by function of torch's that the program called: calls, elements of the first argument and of the result.
     attentions: queries and keys of each softmax of scores. uncounted: operators that may hold products and have no
     formula, with the module that called them first. notes: what was taken on trust, in sentences.
     peak_bytes: held at once above inputs, weights and (in training) gradients of weights.
@@ -37,7 +41,6 @@ class Tally:
 
     products: list[Product] = field(default_factory=list)
     elementwise: Counter[str] = field(default_factory=Counter)
-    functions: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     attentions: list[tuple[int, int]] = field(default_factory=list)
     uncounted: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)

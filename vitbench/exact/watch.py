@@ -25,7 +25,7 @@ from vitbench.exact import fused
 from vitbench.exact.lifetimes import Lifetimes
 from vitbench.exact.roles import DATA, WEIGHTS, Role, Roles
 from vitbench.exact.shortcuts import shortcut
-from vitbench.exact.tally import Product, Tally
+from vitbench.exact.tally import UNKNOWN, Product, Tally
 from vitbench.formulas import macs
 
 SOFTMAX = ("_softmax", "_safe_softmax")
@@ -52,6 +52,7 @@ def tally(module: nn.Module, inputs: tuple[Any, ...], *, training: bool = False)
             torch.autograd.backward(outputs, [torch.ones_like(one) for one in outputs])
         gradients = [weight.grad for weight in module.parameters() if weight.grad is not None]
         watch.found.peak_bytes = watch.lifetimes.peak(without=gradients)
+        watch.found.elementwise.update(watch.found.elementwise)  # each has a gradient, counted as one more
         module.zero_grad(set_to_none=True)
         return watch.found
 
@@ -91,7 +92,6 @@ class Watch(TorchDispatchMode):
         given = list(tensors(inputs))
         self.found, self.roles = Tally(), Roles(given)
         self.lifetimes = Lifetimes([*given, *module.parameters(), *module.buffers()])
-        self.batch = len(given[0]) if given and given[0].ndim else 1
         named = reversed(list(module.named_modules()))
         self.names = {id(part): path.replace(COMPILED, "") for path, part in named}
         self.inside: list[nn.Module] = []
@@ -111,7 +111,10 @@ class Watch(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if self.paused or not hasattr(func, "_overloadpacket"):
+        if self.paused:
+            return func(*args, **kwargs)
+        if not hasattr(func, "_overloadpacket"):  # of higher order, a loop or a condition: what it runs is not seen
+            self.found.uncounted.setdefault(str(func), self.path)
             return func(*args, **kwargs)
         if _decomposes(func):
             with self:
@@ -130,20 +133,25 @@ class Watch(TorchDispatchMode):
         self.lifetimes.see(made)
         count = macs(packet, args, kwargs, result)
         elements = made[0].numel() if made else 0
+        if count is not None and packet in fused.DIRECT:
+            q, k, v = (one.transpose(1, 2) if fused.DIRECT[packet] else one for one in args[:3])
+            self.attended((q, k, v, None), made[0], q.shape[:-1].numel() * k.shape[-2], str(packet))
+            return
         if count is not None:
-            factors = given[1:] if packet.__name__ in ADDED else given
-            added = len(given) > (2 if packet.__name__ not in ADDED else 0) and "backward" not in packet.__name__
-            if added:
-                self.found.elementwise[str(packet)] += elements
-            role = self._product(packet, count, factors, made)
+            role = self._product(packet, count, given[1:] if packet.__name__ in ADDED else given, made)
+            self._elementwise(packet, elements if _biased(packet, args) else 0)
         else:
-            role = self._other(packet, given, elements)
+            role = self._other(func, given, elements)
             if is_arithmetic(func):
-                self.found.elementwise[str(packet)] += elements
+                self._elementwise(packet, elements)
             elif not has_no_products(packet):
                 self.found.uncounted.setdefault(str(packet), self.path)
-        for one in (*made, *(given[:1] if func._schema.is_mutable else ())):
+        for one in () if func.is_view else made:
             self.roles.give(one, role)
+
+    def _elementwise(self, operator: Any, elements: int) -> None:
+        if elements and _place() == "forward":
+            self.found.elementwise[str(operator)] += elements
 
     @contextmanager
     def calling(self, function: str) -> Iterator[None]:
@@ -155,26 +163,22 @@ class Watch(TorchDispatchMode):
         finally:
             self.function = before
 
-    def called(self, function: str, args: Any, result: Any) -> None:
-        if _place() == "forward" and not self.function:
-            sizes = [next((one.numel() for one in tensors(tree)), 0) for tree in (args, result)]
-            calls, took, gave = self.found.functions.get(function, (0, 0, 0))
-            self.found.functions[function] = (calls + 1, took + sizes[0], gave + sizes[1])
-
-    def attended(self, given: tuple[Tensor | None, ...], out: Tensor, pairs: int) -> tuple[Product, Product]:
-        """Scores and mix of q, k, v and what is added to the scores."""
+    def attended(
+        self, given: tuple[Tensor | None, ...], out: Tensor, pairs: int, operator: str = fused.OPERATOR
+    ) -> tuple[Product, Product]:
+        """Scores and mix of q, k, v (..., N, d) and what is added to the scores. pairs: of all heads."""
         q, k, v, added = given
         assert q is not None and k is not None and v is not None
         role, term = self.made_of(self.roles.of(q), self.roles.of(k), pairs)
-        scores = self.add(pairs * q.shape[-1], "scores" if term == "pairs" else term, fused.OPERATOR, pairs)
+        scores = self.add(pairs * q.shape[-1], "scores" if term == "pairs" else term, operator, pairs)
         if term == "pairs":
             self.found.attentions.append((q.shape[-2], k.shape[-2]))
             role = role._replace(mixing=True)
         if added is not None and self.roles.of(added).data:
             role = role._replace(data=True)
-        self.found.elementwise[fused.OPERATOR] += pairs * (2 if added is not None else 1)
+        self._elementwise(operator, pairs * (2 if added is not None else 1))
         role, term = self.made_of(role, self.roles.of(v), out.numel())
-        mix = self.add(pairs * v.shape[-1], term, fused.OPERATOR, out.numel())
+        mix = self.add(pairs * v.shape[-1], term, operator, out.numel())
         self.roles.give(out, role)
         return scores, mix
 
@@ -200,7 +204,8 @@ class Watch(TorchDispatchMode):
         node = torch._C._current_autograd_node()
         if _place() == "backward" and node is not None:
             of = self.origins.get(node._sequence_nr())
-            term = of.term if of else "other gradients"
+            term = of.term if of else UNKNOWN
+            term = "pairs" if "attention" in packet.__name__ else term  # all of its gradients at once
             product = self.add(count, term, str(packet), elements)
             if of:
                 product.function, product.module, product.kind = of.function, of.module, of.kind
@@ -212,7 +217,11 @@ class Watch(TorchDispatchMode):
             if self.found.grid is None and role.data and made[0].ndim == 4:
                 self.found.grid = made[0].shape[-2] * made[0].shape[-1]
         product = self.add(count, term, str(packet), elements)
-        self.origins.setdefault(torch._C._autograd._get_sequence_nr() - 1, product)
+        number = torch._C._autograd._get_sequence_nr() - 1  # of the node that has just been made for it
+        if torch.is_grad_enabled() and any(one.requires_grad for one in factors):
+            self.origins[number] = product
+        else:  # it has none; inside a function with a backward of its own that is the function's
+            self.origins.setdefault(number, replace(product, term=UNKNOWN))
         return role
 
     def made_of(self, first: Role, second: Role, elements: int) -> tuple[Role, str]:
@@ -225,14 +234,16 @@ class Watch(TorchDispatchMode):
 
     def _as_many(self, role: Role, elements: int) -> bool:
         """Whether each of that many elements may still be one of a pair: heads may have been mixed, no more."""
-        return bool(role.pairs) and elements == sum(self.found.products[n].elements for n in role.pairs)
+        sizes = [self.found.products[n].elements for n in role.pairs]
+        return elements in (sum(sizes), *sizes)  # side by side, or added
 
-    def _other(self, packet: Any, given: list[Tensor], elements: int) -> Role:
+    def _other(self, func: Any, given: list[Tensor], elements: int) -> Role:
         role = WEIGHTS
         for one in given:
             role = role | self.roles.of(one)
-        if packet.__name__ not in SOFTMAX:
-            return role if self._as_many(role, elements) else Role(role.data)
+        if func._overloadpacket.__name__ not in SOFTMAX:
+            part = func._schema.is_mutable  # of what is written to, which stays what it was
+            return role if part or self._as_many(role, elements) else Role(role.data)
         for number in role.pairs:
             self.found.products[number].term = "scores"
         if role.pairs and not role.mixing:
@@ -243,6 +254,11 @@ class Watch(TorchDispatchMode):
 @cache
 def _decomposes(func: Any) -> bool:
     return bool(func._can_decompose())
+
+
+def _biased(packet: Any, args: Any) -> bool:
+    """Whether a product adds something to what it gives."""
+    return packet.__name__ in ADDED or (packet.__name__ == "convolution" and args[2] is not None)
 
 
 def _place() -> str:

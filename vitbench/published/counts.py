@@ -41,7 +41,6 @@ def recount(source: str, image: Image | None) -> Recount:
     from vitbench.source import open_source
 
     opened = open_source(source, image)
-    opened.module.eval()
     with Fvcore() as fvcore:
         found = tally(opened.module, opened.inputs)
     terms, operators, functions = found.by("term"), found.by("operator"), found.by("function")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import isqrt
 
+from vitbench.exact.tally import PAIRS
 from vitbench.model import models
 from vitbench.refusal import Refusal
 from vitbench.source import is_builtin, open_source, said
 
-PAIRS = ("scores", "mix", "pairs")  # the terms of data x data
 PARTS = ("linear", "pairs", "weights")
 
 
@@ -84,10 +83,7 @@ class Points:
 
     def _paper(self, image: int) -> Point:
         variant = models[self.source]
-        try:
-            shape = variant.shape(image, self.batch)
-        except ValueError as error:
-            raise Refusal(str(error)) from error
+        shape = variant.shape(image, self.batch)
         if reason := variant.model.refused(shape, "model"):
             raise Refusal(reason)
         cost = variant.model.cost(shape, "model")
@@ -100,11 +96,9 @@ class Points:
         from vitbench.exact.watch import tally
 
         opened = open_source(self.source, (image, image), self.batch)
-        module = opened.module.eval()
+        module = opened.module
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # a stranger's
-                found = tally(module, opened.inputs)
+            found = tally(module, opened.inputs)
         except Exception as error:  # whatever a stranger's model raises is its answer
             raise Refusal(said(error)) from error
         terms = found.by("term")

@@ -38,13 +38,6 @@ class Polynomial:
         """The coefficient of x^power."""
         return self.coefficients[power] if power < len(self.coefficients) else Fraction(0)
 
-    def of_square(self, added: Exact) -> Polynomial:
-        """As one in n, where x = n^2 + added."""
-        found, square = Polynomial(), polynomial([added, 0, 1])
-        for coefficient in reversed(self.coefficients):
-            found = _product(found, square) + polynomial([coefficient])
-        return found
-
     def written(self, x: str) -> str:
         """18,432 N^2 + 85,523,712 N + 178,176, highest power first."""
         parts = []
