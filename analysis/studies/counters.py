@@ -39,7 +39,8 @@ class CountersStudy(Study):
 def _sentence(found: Counters) -> str:
     others = [name for name in found.names() if name != OWN]
     exact = [name for name in others if all(map(right, found.of(name)))]
-    given = [one for one in found.counts if one.percent is not None and one.counter in others]
+    rest = [name for name in others if name not in exact]
+    given = [one for one in found.counts if one.percent is not None and one.counter in rest]
     wrong = [one for one in given if not right(one)]
     always = f"{_listed(exact) or 'none'} {'are' if len(exact) > 1 else 'is'}"
     told = (
@@ -49,7 +50,7 @@ def _sentence(found: Counters) -> str:
     if wrong:
         worst = max(wrong, key=lambda one: abs(one.percent or 0.0))
         told += (
-            f" The other {len(others) - len(exact)} are wrong in {len(wrong)} of their {len(given)} counts, at "
+            f" The other {len(rest)} are wrong in {len(wrong)} of their {len(given)} counts, at "
             f"worst by {worst.percent:+.1f} % ({worst.counter}; {worst.model})."
         )
     return told
