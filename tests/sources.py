@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 
 def attention() -> tuple[nn.Module, tuple[Tensor, ...]]:
@@ -42,3 +44,40 @@ def importing() -> nn.Module:
 
 def wanting(width: int) -> nn.Module:
     return nn.Linear(width, width)
+
+
+def leaving() -> nn.Module:
+    sys.exit(0)
+
+
+class LeftInForward(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        sys.exit(0)
+
+
+left_in_forward = LeftInForward
+
+
+def lazy() -> nn.Module:
+    return nn.LazyLinear(3)
+
+
+class Printing(nn.Linear):
+    def forward(self, x: Tensor) -> Tensor:
+        print("forward")
+        return super().forward(x)
+
+
+def printing() -> tuple[nn.Module, Tensor]:
+    print("made")
+    return Printing(4, 3), torch.zeros(7, 4)
+
+
+class Checkpointed(nn.Linear):
+    def forward(self, x: Tensor) -> Any:
+        return checkpoint(super().forward, x, use_reentrant=True)
+
+
+def checkpointed() -> tuple[nn.Module, Tensor]:
+    """Forward, again in the backward, and two gradients."""
+    return Checkpointed(8, 8), torch.zeros(2, 8, requires_grad=True)

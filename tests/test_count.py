@@ -165,6 +165,11 @@ BAD = {  # what is asked -> what the one line must hold
     ("sources:text",): "gives a str; expected a torch.nn.Module",
     ("sources:importing",): "sources:importing cannot be made: ImportError: no_such_package is wanted",
     ("broken_source:make",): "importing broken_source raises RuntimeError: broken on purpose",
+    ("sources:leaving",): "sources:leaving cannot be made: SystemExit: 0",
+    ("sources:left_in_forward",): "sources:left_in_forward refuses images of 224x224 in inference: SystemExit: 0",
+    ("sources:lazy",): "lazy parameters, without a size; expected its factory to call the module once",
+    ("../x:y",): "source '../x:y' is none of",
+    ("hf:PreTrainedModel",): "hf:PreTrainedModel is no model",
     ("sources:attention", "--image=224"): "brings its own inputs; expected neither an image size nor a batch",
     ("sources:choosy", "--image=96"): "refuses images of 96x96 in inference: ValueError: 64 pixels, not 96",
     ("vit_b_16", "--image=225"): "image 225 is not divisible by patch 16",
@@ -203,3 +208,12 @@ def test_a_built_in_is_answered_without_torch() -> None:
     code = f"{asked}; import sys; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.endswith("False\n")
+
+
+def test_what_a_factory_prints_is_not_among_the_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert told(capsys, "sources:printing")["macs"] == 7 * 4 * 3
+
+
+def test_an_input_that_takes_a_gradient_keeps_taking_it() -> None:
+    """Torch's older checkpointing gives weights no gradient without one."""
+    assert count("sources:checkpointed", mode="training").macs == 4 * 2 * 8 * 8

@@ -349,6 +349,8 @@ def test_elementwise_of_training_is_twice_that_of_the_forward() -> None:
         (lambda x: torch.addbmm(x[0], x, x.mT.contiguous().expand(2, 5, 5)[:, :, :5]), 2 * 5 * 5 * 5),
         (lambda x: torch.addmv(x[0, 0], x[0], x[0, 0]), 25),
         (lambda x: torch.dot(x[0, 0], x[0, 1]), 5),
+        (lambda x: x[0].clone().addmm_(x[0], x[1]), 125),
+        (lambda x: x.clone().baddbmm_(x, x), 2 * 125),
         (lambda x: torch.vdot(x[0, 0], x[0, 1]), 5),
     ],
 )

@@ -30,7 +30,7 @@ NO_PRODUCTS = {
     "slice_backward", "softmax", "_softmax", "_softmax_backward_data", "sort", "split_with_sizes_copy", "stack",
     "std", "sum", "sym_size", "_to_copy", "topk", "tril", "tril_indices", "triu", "triu_indices", "unfold_backward",
     "uniform", "_unique2", "unique_consecutive", "unsafe_split", "unsafe_split_with_sizes", "_unsafe_index",
-    "_unsafe_view", "var",
+    "_unsafe_view", "_record_function_enter_new", "_record_function_exit", "var",
     "var_mean", "_weight_norm_interface", "zero", "zeros", "zeros_like",
 }  # fmt: skip
 # How the names of resampling and pooling begin.

@@ -144,7 +144,7 @@ def _counted(opened: Opened, batch: int, mode: str, by: str) -> Account:
     for training, name in ((False, "inference"), (True, "training")):
         try:
             found[name] = _tallied(opened, training)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if name == mode:
                 raise Refusal(_refused(opened, name, error)) from error
             notes.append(_refused(opened, name, error))
@@ -175,6 +175,6 @@ def _tallied(opened: Opened, training: bool) -> Tally:
     return tally(opened.module.train(training), opened.inputs, training=training)
 
 
-def _refused(opened: Opened, mode: str, error: Exception) -> str:
+def _refused(opened: Opened, mode: str, error: BaseException) -> str:
     what = f"images of {opened.image[0]}x{opened.image[1]}" if opened.image else "its inputs"
     return f"{opened.source} refuses {what} in {mode}: {said(error)}"

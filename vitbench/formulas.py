@@ -112,7 +112,15 @@ def _of_tensors(formula: Callable[..., int]) -> Callable[..., int]:
     return wrapped
 
 
+ALIKE = {  # in place, or of integers
+    aten.addmm_: aten.addmm,
+    aten.baddbmm_: aten.baddbmm,
+    aten._int_mm: aten.mm,
+    aten.addmv_: aten.addmv,
+    aten.addbmm_: aten.addbmm,
+}
 KNOWN: dict[Any, Callable[..., int]] = {**flop_registry, **{op: _of_tensors(one) for op, one in FORMULAS.items()}}
+KNOWN |= {operator: KNOWN[other] for operator, other in ALIKE.items()}
 
 
 def macs(packet: Any, args: Any, kwargs: Any, out: Any) -> int | None:

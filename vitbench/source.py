@@ -16,6 +16,7 @@ import importlib.util
 import sys
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -75,13 +76,13 @@ def open_source(
     if is_builtin(source):
         return _builtin(source, image, batch, device, "naive" if eager else "sdpa")
     kind, _, name = source.partition(":")
-    if not kind or not name:
+    if not name or not all(part.isidentifier() for part in kind.split(".")):
         raise Refusal(f"source {source!r} is none of {FORMS}")
     if eager and kind not in EAGER:
         raise Refusal(f"{source}: its attention cannot be written out by a switch; {', '.join(EAGER)} have one")
     import torch
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), redirect_stdout(sys.stderr):  # what it prints is no answer
         warnings.simplefilter("ignore")  # of deprecated names and of weights that stay random
         if kind in LIBRARIES:
             made, image = _of_library(LIBRARIES[kind], kind, name, image, device, eager)
@@ -92,6 +93,8 @@ def open_source(
     if not isinstance(made, torch.nn.Module):
         expected = "a torch.nn.Module, or one and a tuple of its inputs"
         raise Refusal(f"{source} gives {_described(made)}; expected {expected}")
+    if any(map(torch.nn.parameter.is_lazy, made.parameters())):
+        raise Refusal(f"{source} has lazy parameters, without a size; expected its factory to call the module once")
     module = made.to(device).eval()
     if inputs is not None:
         if image is not None or batch != 1:
@@ -100,7 +103,7 @@ def open_source(
         moved: dict[int, torch.Tensor] = {}  # one tensor given twice stays one: nn.MultiheadAttention asks for that
 
         def move(one: torch.Tensor) -> torch.Tensor:
-            return moved.setdefault(id(one), one.detach().to(device))
+            return moved.setdefault(id(one), one.detach().to(device).requires_grad_(one.requires_grad))
 
         return Opened(source, module, torch.utils._pytree.tree_map_only(torch.Tensor, move, given), None)
     image = image or (DEFAULT_IMAGE, DEFAULT_IMAGE)
@@ -172,7 +175,7 @@ def _made(source: str, make: Callable[[], Any], device: str) -> Any:
             return make()
     except Refusal:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if device != "meta" or "meta" not in str(error):
             raise Refusal(f"{source} cannot be made: {said(error)}") from error
     return _made(source, make, "cpu")
@@ -223,7 +226,7 @@ def _hf(name: str, image: Image | None, eager: bool) -> tuple[Any, Image]:
     import transformers
 
     kind = getattr(transformers, name)
-    if not hasattr(kind, "config_class"):
+    if getattr(kind, "config_class", None) is None:
         raise Refusal(f"hf:{name} is no model of transformers; expected a class such as ViTModel")
     config = kind.config_class(**({"attn_implementation": "eager"} if eager else {}))
     own = getattr(config, "image_size", None) or DEFAULT_IMAGE

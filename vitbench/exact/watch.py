@@ -7,9 +7,10 @@ named in `Tally.uncounted`.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -30,7 +31,9 @@ from vitbench.formulas import macs
 
 SOFTMAX = ("_softmax", "_safe_softmax")
 COMPILED = "_orig_mod."  # in the path of a module that torch.compile wraps
-ADDED = ("addmm", "baddbmm", "addmv", "addbmm")  # their first argument is added to the product
+ADDED = tuple(  # their first argument is added to the product; with a line below, in place
+    f"{name}{ending}" for name in ("addmm", "baddbmm", "addmv", "addbmm") for ending in ("", "_")
+)
 
 
 def tally(module: nn.Module, inputs: tuple[Any, ...], *, training: bool = False) -> Tally:
@@ -61,7 +64,8 @@ def tally(module: nn.Module, inputs: tuple[Any, ...], *, training: bool = False)
 def watching(module: nn.Module, inputs: tuple[Any, ...]) -> Iterator[Watch]:
     """Inside, what runs is seen as the operators of the module at work on the inputs."""
     watch = Watch(module, inputs)
-    with warnings.catch_warnings(), compiler.turned_off(), torch.device("meta"), _hooked(watch.inside):
+    quiet = warnings.catch_warnings(), redirect_stdout(sys.stderr)
+    with quiet[0], quiet[1], compiler.turned_off(), torch.device("meta"), _hooked(watch.inside):
         warnings.simplefilter("ignore")  # of how a program runs, not of what it does
         with fused.intercepted(watch), watch:
             yield watch

@@ -62,7 +62,10 @@ def read(path: Path) -> Table:
         raise Refusal(f"{path} is empty; expected a CSV file with a line of column names")
     lines = text.splitlines()
     delimiter = max(",;\t|", key=lines[0].count)
-    header, *body = [[cell.strip() for cell in line] for line in csv.reader(lines, delimiter=delimiter) if line]
+    try:
+        header, *body = [[cell.strip() for cell in line] for line in csv.reader(lines, delimiter=delimiter) if line]
+    except csv.Error as error:
+        raise Refusal(f"{path} is no CSV file: {error}") from error
     columns = _columns(path, header)
     if not body:
         raise Refusal(f"{path} has no rows below its column names; expected one a model")
@@ -84,7 +87,8 @@ def read(path: Path) -> Table:
 
 def number(text: str, unit: int | None = None) -> tuple[Decimal | None, int | None]:
     """What is printed, 4.5 or 4.5G or 1,016.7 MMACs, and its unit: its own, else that of its column."""
-    match = re.match(r"~?(\d[\d,]*(?:\.\d*)?(?:e[+-]?\d+)?)\s*([a-z]*)", text.lower())
+    text = re.sub(r"^(~?\d+),(?!\d{3}(?:\D|$))", r"\1.", text.lower())  # a decimal comma
+    match = re.match(r"~?(\d[\d,]{0,20}(?:\.\d{0,20})?(?:e[+-]?\d\d?)?)(?![\d.,])\s*([a-z]*)", text)
     if match is None:
         return None, unit
     own = UNITS.get(match[2]) if match[2] in UNITS else COUNTS.get(match[2])
@@ -114,7 +118,7 @@ def _last(value: Decimal) -> int:
 
 def _image(text: str) -> Image | None:
     """224, 224.0, 224x288, (3, 224, 224)."""
-    sides = [int(side) for side in re.findall(r"\d+", re.sub(r"\.0+\b", "", text))][-2:]
+    sides = [int(side[:9]) for side in re.findall(r"\d+", re.sub(r"\.0+\b", "", text))][-2:]
     return (sides[0], sides[-1]) if sides and all(sides) else None
 
 

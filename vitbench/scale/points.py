@@ -99,7 +99,7 @@ class Points:
         module = opened.module
         try:
             found = tally(module, opened.inputs)
-        except Exception as error:  # whatever a stranger's model raises is its answer
+        except (Exception, SystemExit) as error:  # whatever a stranger's model raises is its answer
             raise Refusal(said(error)) from error
         terms = found.by("term")
         pairs, weights = sum(terms.get(term, 0) for term in PAIRS), terms.get("weights", 0)
