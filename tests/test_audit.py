@@ -5,20 +5,25 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import documents
 import pytest
 import tiny
+import torch
 from rich.console import Console
+from torch import nn
 
-from vitbench.audits import children, page, worker
+from vitbench.audits import children, digest, page, worker
 from vitbench.audits.rows import audit
 from vitbench.cli import main
 from vitbench.counter import counters
 from vitbench.refusal import Refusal
+from vitbench.source import Opened
 
 EXACT = {
     "vit_b_16": 17_563_828_224,
@@ -62,15 +67,71 @@ def test_each_count_says_what_it_took() -> None:
         assert mods["linear"][0]["seconds"] > 0 and mods["linear"][0]["peak_bytes"] >= 0
 
 
-def of_linear(keys: Any, source: str, image: Any, limit: float) -> Any:
-    """As children.all_answers, of a tiny linear layer."""
+class Keywords(nn.Module):
+    """Attention and a layer of it, called by keywords."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.layer(src=x)
+        out: torch.Tensor = self.attention(value=x, key=x, query=x)[0]
+        return out
+
+
+def digest_of(module: nn.Module) -> digest.Digest:
+    return digest.digest(Opened("own", module.to("meta").eval(), (torch.zeros(tiny.TOKENS, device="meta"),), None))
+
+
+def test_one_operator_runs_instead_of_a_module_that_is_called_by_keywords() -> None:
+    found = {product["whole"] for product in digest_of(Keywords())["products"]}
+    layer, attention = ("_transformer_encoder_layer_fwd",), ("_native_multi_head_attention",)
+    assert found == {layer, (*layer, *attention), attention}
+
+
+def compiled(module: nn.Module) -> nn.Module:
+    return cast(nn.Module, torch.compile(module))
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda: compiled(nn.Sequential(tiny.Itself(), nn.LayerNorm(8))),
+        lambda: nn.Sequential(compiled(tiny.Itself()), compiled(nn.LayerNorm(8))),
+    ],
+    ids=["as a whole", "in parts"],
+)
+def test_a_compiled_module_is_counted_as_the_one_that_it_wraps(of: Callable[[], nn.Module]) -> None:
+    assert digest_of(of()) == digest_of(nn.Sequential(tiny.Itself(), nn.LayerNorm(8)))
+
+
+def test_the_exact_count_varies_nothing_that_it_sets_itself_and_is_digested_at_every_step() -> None:
+    answers = list(tiny.counted()["exact.meta"]["batch_norm"])
+    assert [one["step"] for one in answers] == ["baseline", "twice in a row", "train"]
+    assert [one["digest"]["fvcore"][0]["added"] for one in answers] == [2 * 576, 2 * 576, 5 * 576]
+
+
+def test_a_count_in_training_is_explained_by_what_runs_in_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    if reason := counters["fvcore"].lacking():
+        pytest.skip(reason)
+    monkeypatch.setattr(children, "all_answers", partial(of_tiny, "batch_norm"))
+    (row,) = (row for row in audit("tiny:batch_norm")["rows"] if row["counter"] == "fvcore")
+    (train,) = (one for one in row["variations"] if one["name"] == "train")
+    assert (row["difference"], train["difference"]) == (2 * 576, 5 * 576)
+    assert row["unexplained"] == train["unexplained"] == 0
+
+
+def of_tiny(name: str, keys: Any, source: str, image: Any, limit: float) -> Any:
+    """As children.all_answers, of a tiny module."""
     found = tiny.counted()
-    yield from ((key, found[".".join(key)]["linear"]) for key in keys)
+    yield from ((key, found[".".join(key)][name]) for key in keys)
 
 
 @pytest.fixture
 def found(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    monkeypatch.setattr(children, "all_answers", of_linear)
+    monkeypatch.setattr(children, "all_answers", partial(of_tiny, "linear"))
     return audit("tiny:linear")
 
 
@@ -108,7 +169,7 @@ def test_the_page_gives_numbers_and_reasons(found: dict[str, Any]) -> None:
 
 
 def test_a_missing_package_is_a_reason_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(children, "all_answers", of_linear)
+    monkeypatch.setattr(children, "all_answers", partial(of_tiny, "linear"))
     monkeypatch.setattr(type(counters["thop"]), "lacking", lambda _: "thop is not installed: pip install thop")
     (row,) = (row for row in audit("tiny:linear")["rows"] if row["counter"] == "thop")
     assert row["reason"] == "thop is not installed: pip install thop"

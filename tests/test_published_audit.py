@@ -18,7 +18,8 @@ import documents
 import pytest
 
 from vitbench.cli import main
-from vitbench.published.counts import sources
+from vitbench.published import processes
+from vitbench.published.counts import Recount, sources
 from vitbench.refusal import Refusal
 
 TABLE = """model,infer_img_size,infer_samples_per_sec,infer_gmacs,param_count
@@ -114,6 +115,20 @@ def test_a_model_that_fails_costs_its_own_row_alone(
     assert "2 right, 0 wrong, 2 unknown" in page
     assert "the process that counted it ended" in page
     assert "ValueError: of its own [words]" in page
+
+
+def test_a_model_that_hangs_costs_its_own_row_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_models.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    names = ("linear", "sleeps", "linear")
+    with processes.counting() as counting:
+        counts = counting.of([(f"own_models:{name}", None) for name in names])
+        assert isinstance(next(counts)[1], Recount)  # by then torch is imported
+        with monkeypatch.context() as patch:
+            patch.setattr(processes, "LIMIT", 0.5)
+            assert next(counts) == (("own_models:sleeps", None), "no count within 0.5 seconds")
+        assert isinstance(next(counts)[1], Recount)
+        assert next(counts, None) is None
 
 
 def test_ctrl_c_ends_at_once_and_prints_what_there_is(tmp_path: Path) -> None:

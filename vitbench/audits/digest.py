@@ -5,6 +5,7 @@ A class of torch's is named nn.Linear, any other by its module too: timm.layers.
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from vitbench.audits.spelling import told_apart
 from vitbench.exact import watch
+from vitbench.published.fvcore import Fvcore
 from vitbench.refusal import Refusal
 from vitbench.source import Opened, said
 
@@ -30,14 +32,15 @@ def digest(opened: Opened) -> Digest:
     macs, uncounted, notes. products: groups of one term, operator, function of torch's, class of the module (kind),
     classes around it (within), and operators that torch may run instead of one of these (whole); macs, elements given.
     functions: of one function and kind; modules: of one kind; operators: of one operator that is no product, or of
-    what a product adds. Each with counts: in, out, and of modules biased, held.
+    what a product adds. Each with counts: in, out, and of modules biased, affine, held. fvcore: by function of torch's,
+    what fvcore adds (added) and the MACs that it passes over (worded).
 
     Raises Refusal where the module does not take its inputs.
     """
     places = _Places(opened.module)
-    functions = _Functions(places)
+    functions, fvcore = _Functions(places), Fvcore()
     try:
-        with told_apart(), places.noted(), functions:
+        with told_apart(), places.noted(), functions, fvcore:
             found = watch.tally(opened.module, opened.inputs)
     except Exception as error:
         raise Refusal(f"{opened.source} cannot be counted: {said(error)}") from error
@@ -55,6 +58,7 @@ def digest(opened: Opened) -> Digest:
         "functions": [{**dict(zip(CALL, key, strict=True)), **counts} for key, counts in functions.found.items()],
         "modules": [{**dict(zip(MODULE, key, strict=True)), **counts} for key, counts in places.found.items()],
         "operators": [{"operator": name, "out": count} for name, count in found.elementwise.items()],
+        "fvcore": [{"function": name, **counts} for name, counts in fvcore.found.items()],
     }
 
 
@@ -66,10 +70,13 @@ def kind_of(module: nn.Module) -> str:
 
 
 class _Places:
-    """What each module is, and, by class and place, what its calls took and gave."""
+    """What each module is, and, by class and place, what its calls took and gave.
+
+    Of a compiled module and the one that it wraps, which share a place, it is the latter.
+    """
 
     def __init__(self, root: nn.Module) -> None:
-        self.modules = dict(root.named_modules())
+        self.modules = {_written(path): module for path, module in root.named_modules()}
         self.wholes: dict[str, str] = {}
         self.inside: list[str] = []
         self.found: dict[tuple[str, tuple[str, ...]], Counter[str]] = {}
@@ -84,6 +91,7 @@ class _Places:
         return tuple(self.wholes[one] for one in self._line(path) if one in self.wholes)
 
     def _line(self, path: str) -> list[str]:
+        path = _written(path)
         parts = path.split(".") if path else []
         return [".".join(parts[:count]) for count in range(len(parts) + 1)]
 
@@ -95,7 +103,7 @@ class _Places:
 
             def before(module: nn.Module, args: Any, kwargs: Any, path: str = path) -> None:
                 self.inside.append(path)
-                if whole := _whole(module, args):
+                if whole := _whole(module, args, kwargs):
                     self.wholes[path] = whole
 
             def after(module: nn.Module, args: Any, kwargs: Any, result: Any, path: str = path) -> None:
@@ -131,8 +139,8 @@ class _Functions(TorchFunctionMode):
 
 
 def _counts(module: nn.Module, given: Tensor, made: Tensor) -> dict[str, int]:
-    """in, out: elements; rows: of out. biased: outputs that a bias is added to. held: weight and bias times the
-    first dimension of outputs.
+    """in, out: elements; rows: of out. biased: outputs that a bias is added to. affine: elements taken by a module
+    that has a weight. held: weight and bias times the first dimension of outputs.
     """
     held = sum(weight.numel() for name, weight in module.named_parameters() if name in ("weight", "bias"))
     leaf = next(module.children(), None) is None
@@ -141,23 +149,32 @@ def _counts(module: nn.Module, given: Tensor, made: Tensor) -> dict[str, int]:
         "in": given.numel(),
         "out": made.numel(),
         "biased": made.numel() if getattr(module, "bias", None) is not None else 0,
+        "affine": given.numel() if getattr(module, "weight", None) is not None else 0,
         "rows": made.numel() // made.shape[-1] if made.numel() else 0,
         "held": made.shape[0] * held if leaf and made.ndim else 0,
     }
 
 
-def _whole(module: nn.Module, args: tuple[Any, ...]) -> str:
+def _written(path: str) -> str:
+    """As in a program that is not compiled."""
+    return f"{path}.".replace(watch.COMPILED, "").removesuffix(".")
+
+
+def _whole(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """The one operator that torch runs instead of this module where nothing takes a gradient; "" if none.
 
     The conditions are those of nn.MultiheadAttention.forward and nn.TransformerEncoderLayer.forward.
     """
+    if not isinstance(module, (nn.TransformerEncoderLayer, nn.MultiheadAttention)):
+        return ""
+    given = list(watch.tensors([*inspect.signature(module.forward).bind(*args, **kwargs).arguments.values()]))
+    if not given or given[0].ndim != 3:
+        return ""
     if isinstance(module, nn.TransformerEncoderLayer):
         same = bool(module.activation_relu_or_gelu) and module.norm1.eps == module.norm2.eps
-        return "_transformer_encoder_layer_fwd" if same and args[0].ndim == 3 and _fits(module.self_attn) else ""
-    if isinstance(module, nn.MultiheadAttention):
-        itself = len(args) >= 3 and args[0] is args[1] is args[2] and args[0].ndim == 3
-        return "_native_multi_head_attention" if itself and _fits(module) else ""
-    return ""
+        return "_transformer_encoder_layer_fwd" if same and _fits(module.self_attn) else ""
+    itself = len(given) >= 3 and given[0] is given[1] is given[2]
+    return "_native_multi_head_attention" if itself and _fits(module) else ""
 
 
 def _fits(attention: nn.MultiheadAttention) -> bool:

@@ -17,7 +17,7 @@ Found = dict[str, Any]
 
 
 def audit_command(options: argparse.Namespace) -> int:
-    """source; image: H or HxW, or None; json: print the data of `audit.audit` instead of a table.
+    """source; image: H or HxW, or None; json: print the data of `rows.audit` instead of a table.
 
     Raises Refusal for what is no image and for a source that cannot be counted.
     """

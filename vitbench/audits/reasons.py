@@ -5,9 +5,9 @@ Each entry of reasons.toml has
     counter    whose
     words      why, in a few words
     source     file and function of the counter's code
-    products, functions, modules, operators
+    products, functions, modules, operators, fvcore
                a selection of groups of these, and which of their counts it adds (macs, elements, scores, in, out,
-               biased, held ...), how often: macs = -1 is missed, macs = 1 counted twice
+               biased, held, added ...), how often: macs = -1 is missed, macs = 1 counted twice
     but        what is left out of all of these: a list of selections
     when       place, grad, mode: a list of where it applies, if not always
 
@@ -31,7 +31,12 @@ Entry = Mapping[str, Any]
 BASELINE = {"place": "device", "grad": "no_grad", "mode": "eval"}
 SEVERAL = ("within", "whole")  # fields of which a group has any number
 FIELDS = ("term", "operator", "function", "kind", *SEVERAL)
-CALLS = {"functions": "function", "modules": "kind", "operators": "operator"}  # and what names them
+CALLS = {  # and what names them
+    "functions": "function",
+    "modules": "kind",
+    "operators": "operator",
+    "fvcore": "function",
+}
 
 
 @cache

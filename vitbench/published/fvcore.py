@@ -1,11 +1,12 @@
 """What fvcore adds to the products of a call, and the convolutions that it passes over: most published tables of timm
-models were filled with it.
+models were filled with it, and `vitbench audit` explains its counts by this.
 
 From fvcore 0.1.5, fvcore/nn/flop_count.py and jit_handles.py.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
@@ -19,7 +20,7 @@ ARGUMENTS = {  # of torch's functions, as many as are needed here
     "instance_norm": ("input", "running_mean", "running_var", "weight"),
     "batch_norm": ("input", "running_mean", "running_var", "weight", "bias", "training"),
     "adaptive_avg_pool2d": ("input",),
-    "interpolate": ("input", "size", "scale_factor", "mode"),
+    "interpolate": ("input", "size", "scale_factor", "mode", "align_corners", "recompute_scale_factor", "antialias"),
     "grid_sample": ("input",),
     **dict.fromkeys(("conv1d", "conv2d", "conv3d"), ("input", "weight", "bias", "stride", "padding")),
 }
@@ -42,6 +43,9 @@ def _pooling(given: Given, _: Any) -> int:
 
 
 def _interpolation(given: Given, out: Any) -> int:
+    """1 an element of an image by its nearest, 4 bilinear; others have no handle."""
+    if out.ndim != 4 or given.get("antialias"):
+        return 0
     return int(out.numel()) * {"nearest": 1, "bilinear": 4}.get(given.get("mode", "nearest"), 0)
 
 
@@ -63,12 +67,20 @@ ADDED: dict[str, Callable[[Given, Any], int]] = {
 class Fvcore(TorchFunctionMode):
     """Inside, `norms` is what fvcore adds, `worded` the MACs of convolutions whose padding is a word.
 
-    Those run as aten::_convolution_mode, for which fvcore has no handle.
+    Those run as aten::_convolution_mode, for which fvcore has no handle. found: both by function of torch's.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.norms = self.worded = 0
+        self.found: dict[str, Counter[str]] = {}
+
+    @property
+    def norms(self) -> int:
+        return sum(one["added"] for one in self.found.values())
+
+    @property
+    def worded(self) -> int:
+        return sum(one["worded"] for one in self.found.values())
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -76,8 +88,9 @@ class Fvcore(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name in ARGUMENTS:
             given = {**dict(zip(ARGUMENTS[name], args, strict=False)), **kwargs}
+            counts = self.found.setdefault(name, Counter(added=0, worded=0))
             if name in ADDED:
-                self.norms += ADDED[name](given, out)
+                counts["added"] += ADDED[name](given, out)
             elif isinstance(given.get("padding"), str):  # each output is a sum over all but the first side of a weight
-                self.worded += int(out.numel()) * prod(given["weight"].shape[1:])
+                counts["worded"] += int(out.numel()) * prod(given["weight"].shape[1:])
         return out

@@ -16,11 +16,12 @@ from vitbench.published.counts import Job, Recount, recount
 from vitbench.refusal import Refusal
 
 PROCESSES = 2
+LIMIT = 300.0  # seconds within which one of the models in hand must be counted
 FEW = 16  # models, which one process counts before another has imported torch
 
 
 class Counting:
-    """Processes that count. One that dies costs the model in its hands alone."""
+    """Processes that count. One that dies or hangs costs the model in its hands alone."""
 
     def __init__(self) -> None:
         self.workers: dict[Connection, SpawnProcess] = {}
@@ -32,7 +33,10 @@ class Counting:
             while waiting and (free := self._free(hands, len(waiting))):
                 hands[free] = waiting.pop()
                 free.send(hands[free])
-            for ready in wait(list(hands)):
+            done = wait(hands, timeout=LIMIT)
+            if not done:  # each in hand had all that time
+                yield from [(hands.pop(one), self._given_up(one)) for one in [*hands]]
+            for ready in done:
                 assert isinstance(ready, Connection)
                 try:
                     result: Recount | str = ready.recv()
@@ -59,6 +63,13 @@ class Counting:
         its.close()
         self.workers[mine] = process
         return mine
+
+    def _given_up(self, worker: Connection) -> str:
+        process = self.workers.pop(worker)
+        process.kill()
+        process.join()
+        worker.close()
+        return f"no count within {LIMIT:g} seconds"
 
     def end(self) -> None:
         for process in self.workers.values():

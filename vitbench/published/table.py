@@ -88,7 +88,7 @@ def read(path: Path) -> Table:
 def number(text: str, unit: int | None = None) -> tuple[Decimal | None, int | None]:
     """What is printed, 4.5 or 4.5G or 1,016.7 MMACs, and its unit: its own, else that of its column."""
     text = re.sub(r"^(~?\d+),(?!\d{3}(?:\D|$))", r"\1.", text.lower())  # a decimal comma
-    match = re.match(r"~?(\d[\d,]{0,20}(?:\.\d{0,20})?(?:e[+-]?\d\d?)?)(?![\d.,])\s*([a-z]*)", text)
+    match = re.match(r"~?(\d[\d,]{0,20}(?:\.\d{0,20})?(?:e[+-]?\d\d?(?!\d))?)(?![\d.,])\s*([a-z]*)", text)
     if match is None:
         return None, unit
     own = UNITS.get(match[2]) if match[2] in UNITS else COUNTS.get(match[2])
