@@ -25,6 +25,7 @@ COUNTS: Mapping[str, int | None] = {  # what a column of counts is called, and i
 MODELS = ("model", "name", "modelname", "arch", "architecture", "network", "backbone", "variant")
 IMAGES = ("imgsize", "imagesize", "image", "img", "resolution", "res", "inputsize", "inputresolution", "input", "size")
 PARAMETERS = ("paramcount", "params", "parameters", "paramsm", "mparams", "numparams", "nparams", "param")
+LONGEST = 40  # digits of a number that counts something
 DROPPED_ZEROS = 0.2  # share of numbers that may end earlier than the rest: of digits at random, a tenth are 0
 
 
@@ -88,11 +89,14 @@ def read(path: Path) -> Table:
 def number(text: str, unit: int | None = None) -> tuple[Decimal | None, int | None]:
     """What is printed, 4.5 or 4.5G or 1,016.7 MMACs, and its unit: its own, else that of its column."""
     text = re.sub(r"^(~?\d+),(?!\d{3}(?:\D|$))", r"\1.", text.lower())  # a decimal comma
-    match = re.match(r"~?(\d[\d,]{0,20}(?:\.\d{0,20})?(?:e[+-]?\d\d?(?!\d))?)(?![\d.,])\s*([a-z]*)", text)
-    if match is None:
+    match = re.match(r"~?(\d[\d,]*(?:\.\d*)?(?:e[+-]?\d+)?)\s*([a-z]*)", text)
+    if match is None or len(match[1]) > LONGEST or re.search(r"e[+-]?\d{4}", match[1]):
+        return None, unit
+    value = Decimal(match[1].replace(",", ""))
+    if abs(value.adjusted()) > LONGEST:
         return None, unit
     own = UNITS.get(match[2]) if match[2] in UNITS else COUNTS.get(match[2])
-    return Decimal(match[1].replace(",", "")), own if match[2] and own else unit
+    return value, own if match[2] and own else unit
 
 
 def printed_steps(values: Sequence[Decimal | None]) -> list[Decimal]:
