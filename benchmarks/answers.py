@@ -23,7 +23,7 @@ from rich.table import Table
 from vitbench.refusal import exit_code
 
 ROUNDS = 5
-LARGE = ("vit_base_patch16_224", "swin_tiny_patch4_window7_224", "xcit_small_12_p16_224", "maxvit_tiny_tf_224")
+LARGE = ("vit_base_patch16_224", "swin_tiny_patch4_window7_224", "xcit_small_12_p16_224")
 VITBENCH = "vitbench count"
 
 BEFORE = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,13 +36,14 @@ class Counter(ABC):
     """places: where it counts the cases of a sweep: "device" (the case's own) or "meta" (shapes alone, no memory, any
     size); none for what is asked in audits alone, because it patches torch or the module.
     audited: where an audit, in a process of its own, counts a whole model with it.
-    convention: what the number that it gives is, in words.
+    convention: what the number that it gives is, in words. packages: that it needs.
     """
 
     name: str
     places: tuple[str, ...] = ("meta",)
     audited: tuple[str, ...] = ("device",)
     convention: str = "MACs"
+    packages: tuple[str, ...] = ()
 
     @abstractmethod
     def count(self, program: Program) -> Count:
@@ -49,7 +51,8 @@ class Counter(ABC):
 
     def lacking(self) -> str | None:
         """Why this counter can count nothing here, with the remedy; None if it can."""
-        return None
+        missing = [package for package in self.packages if importlib.util.find_spec(package) is None]
+        return f"{missing[0]} is not installed: pip install {missing[0]}" if missing else None
 
     def differences(self, case: Case, count: Count) -> Mapping[str, int]:
         """Why this count differs from the closed form of the case: signed MACs by named reason, from closed forms."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 from vitbench.counter import Count, Counter, Uncountable, counters
 from vitbench.program import Program
 
 
 class Deepspeed(Counter):
     name = "deepspeed"
+    packages = ("deepspeed",)
     places = ()
 
     def count(self, program: Program) -> Count:
@@ -20,9 +19,6 @@ class Deepspeed(Counter):
         args = [*program.inputs]
         _, found, _ = get_model_profile(program.module, args=args, print_profile=False, as_string=False)
         return Count({"all": int(found)})
-
-    def lacking(self) -> str | None:
-        return None if importlib.util.find_spec("deepspeed") else "deepspeed is not installed: pip install deepspeed"
 
 
 counters.add(Deepspeed())

@@ -5,7 +5,6 @@ It has no formula for scaled_dot_product_attention, adds norms and pooling, and 
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 from collections.abc import Mapping
 
@@ -26,6 +25,7 @@ NO_PRODUCTS = {  # what fvcore counts beside products, by its own operator names
 
 class Fvcore(Counter):
     name = "fvcore"
+    packages = ("fvcore",)
     convention = "MACs (it calls them flops), norms and pooling among them"
 
     def count(self, program: Program) -> Count:
@@ -44,9 +44,6 @@ class Fvcore(Counter):
         except TypeError as error:  # of a convolution's rule for meta tensors, whose sizes a trace turns into tensors
             raise Uncountable("fvcore cannot trace a convolution on meta tensors with this torch") from error
         return Count(operators, tuple(sorted(filter(_may_hold_products, map(str, analysis.unsupported_ops())))))
-
-    def lacking(self) -> str | None:
-        return None if importlib.util.find_spec("fvcore") else "fvcore is not installed: pip install fvcore"
 
     def differences(self, case: Case, count: Count) -> Mapping[str, int]:
         found = {}

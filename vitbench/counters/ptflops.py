@@ -5,7 +5,6 @@ It gives MACs and elementwise outputs in one number; of a whole batch here.
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 from torch import Tensor, nn
@@ -18,6 +17,7 @@ class Ptflops(Counter):
     """backend: of ptflops, "pytorch" (hooks and patches) or "aten" (the dispatcher)."""
 
     places = ()
+    packages = ("ptflops",)
 
     def __init__(self, name: str, backend: str, convention: str) -> None:
         self.name, self.backend, self.convention = name, backend, convention
@@ -38,9 +38,6 @@ class Ptflops(Counter):
         if found is None:
             raise Uncountable("ptflops did not finish; it prints why")
         return Count({"all": int(found)})
-
-    def lacking(self) -> str | None:
-        return None if importlib.util.find_spec("ptflops") else "ptflops is not installed: pip install ptflops"
 
 
 class _AsOne(nn.Module):

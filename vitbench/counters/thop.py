@@ -10,6 +10,7 @@ from vitbench.program import Program
 
 class Thop(Counter):
     name = "thop"
+    packages = ("thop",)
     places = ()
     convention = "MACs, norms and pooling among them"
 
@@ -22,11 +23,9 @@ class Thop(Counter):
         return Count({"all": int(found)})
 
     def lacking(self) -> str | None:
-        if importlib.util.find_spec("thop") is None:
-            return "thop is not installed: pip install thop"
-        if importlib.util.find_spec("distutils") is None and importlib.util.find_spec("setuptools") is None:
-            return "thop imports distutils, which this Python lacks: pip install setuptools"
-        return None
+        found = any(map(importlib.util.find_spec, ("distutils", "setuptools")))
+        without = None if found else "thop imports distutils, which this Python lacks: pip install setuptools"
+        return super().lacking() or without
 
 
 counters.add(Thop())

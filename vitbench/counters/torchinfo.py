@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 from vitbench.counter import Count, Counter, Uncountable, counters
 from vitbench.program import Program
 
 
 class Torchinfo(Counter):
     name = "torchinfo"
+    packages = ("torchinfo",)
     places = ()
     convention = "mult-adds: parameters times the first dimension of outputs"
 
@@ -21,9 +20,6 @@ class Torchinfo(Counter):
         mode = "train" if program.module.training else "eval"
         found = summary(program.module, input_data=[*program.inputs], mode=mode, verbose=0)
         return Count({"all": int(found.total_mult_adds)})
-
-    def lacking(self) -> str | None:
-        return None if importlib.util.find_spec("torchinfo") else "torchinfo is not installed: pip install torchinfo"
 
 
 counters.add(Torchinfo())
