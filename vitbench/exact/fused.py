@@ -7,9 +7,9 @@ are not counted as computed again, though most kernels do so.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -18,8 +18,7 @@ from torch.nn import functional
 from torch.nn.attention import flex_attention as flex_module
 from torch.overrides import TorchFunctionMode
 
-if TYPE_CHECKING:
-    from vitbench.exact.watch import Watch
+from vitbench.exact.lifetimes import Lifetimes
 
 SDPA = functional.scaled_dot_product_attention
 OPERATOR = "scaled_dot_product_attention"
@@ -37,9 +36,36 @@ FLEX = (
 )
 
 
+class Watcher(Protocol):
+    """What watches a program, and is told of its fused attention."""
+
+    @property
+    def lifetimes(self) -> Lifetimes: ...
+
+    @property
+    def notes(self) -> list[str]: ...
+
+    def pause(self) -> AbstractContextManager[None]:
+        """Inside, operators run unseen."""
+
+    def calling(self, function: str) -> AbstractContextManager[None]:
+        """Inside, the program is in that function of torch's."""
+
+    def fuses(self, query: Tensor) -> bool:
+        """Whether the attention of these queries is to be seen as one operator."""
+
+    def attended(self, given: tuple[Tensor | None, ...], out: Tensor, pairs: int) -> Any:
+        """Scores and mix of q, k, v (..., N, d) and what is added to the scores. pairs: of all heads."""
+
+    def attended_back(
+        self, products: Any, times: tuple[int, int], given: tuple[Tensor | None, ...], made: tuple[Tensor | None, ...]
+    ) -> None:
+        """Gradients of what attended gave: so many of scores and of mix. given: q, k, v, added, result, sums."""
+
+
 class _Attention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, watch: Watch, run: Callable[..., Tensor], *given: Tensor | None) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, watch: Watcher, run: Callable[..., Tensor], *given: Tensor | None) -> tuple[Tensor, Tensor]:
         """given: q (..., N, d), k (..., M, d), v (..., M, d_v), what is added to the scores or masks them, or None."""
         q, k, v, _ = given
         assert q is not None and k is not None and v is not None
@@ -49,8 +75,8 @@ class _Attention(torch.autograd.Function):
                 out = out.transpose(1, 2).contiguous().transpose(1, 2)
             sums = q.new_empty(out.shape[:-1], dtype=torch.float32)  # of each query's softmax
             watch.lifetimes.see((out, sums))
-            scores, mix = watch.attended(given, out, prod(out.shape[:-1]) * k.shape[-2])
-        ctx.watch, ctx.products = watch, (scores, mix)
+            products = watch.attended(given, out, prod(out.shape[:-1]) * k.shape[-2])
+        ctx.watch, ctx.products = watch, products
         ctx.save_for_backward(*given, out, sums)
         ctx.mark_non_differentiable(sums)
         ctx.set_materialize_grads(False)  # there is none of the sums
@@ -59,18 +85,15 @@ class _Attention(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *_: Any) -> tuple[Tensor | None, ...]:
         needed = ctx.needs_input_grad[2:]
-        scores, mix = ctx.products
-        ctx.watch.again(scores, needed[0] + needed[1])
-        ctx.watch.again(mix, needed[2] + (needed[0] or needed[1] or needed[3]))
-        return (
-            None,
-            None,
-            *(torch.empty_like(x) if need else None for x, need in zip(ctx.saved_tensors, needed, strict=False)),
-        )
+        saved = ctx.saved_tensors
+        made = tuple(torch.empty_like(x) if need else None for x, need in zip(saved, needed, strict=False))
+        times = needed[0] + needed[1], needed[2] + (needed[0] or needed[1] or needed[3])
+        ctx.watch.attended_back(ctx.products, times, saved, made)
+        return (None, None, *made)
 
 
 @contextmanager
-def intercepted(watch: Watch) -> Iterator[None]:
+def intercepted(watch: Watcher) -> Iterator[None]:
     """Inside, fused attention is seen as one operator, and the functions of torch's that are called are known."""
     validate = flex_module._validate_device
 
@@ -92,7 +115,7 @@ def intercepted(watch: Watch) -> Iterator[None]:
 class _Functions(TorchFunctionMode):
     """Knows the outermost function of torch's that is running."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: Watcher) -> None:
         super().__init__()
         self.watch = watch
 
@@ -105,7 +128,7 @@ class _Functions(TorchFunctionMode):
 
 
 def _sdpa(
-    watch: Watch,
+    watch: Watcher,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -118,17 +141,28 @@ def _sdpa(
     def run(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         return SDPA(q, k, v, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
 
-    out: Tensor = _Attention.apply(watch, run, query, key, value, attn_mask)[0]
+    if not watch.fuses(query):
+        return run(query, key, value, attn_mask)
+    given = (None if one is None else _as_autocast(one) for one in (query, key, value, attn_mask))
+    out: Tensor = _Attention.apply(watch, run, *given)[0]
     return out
 
 
-def _flex(watch: Watch, q: Tensor, k: Tensor, v: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _as_autocast(tensor: Tensor) -> Tensor:
+    """As SDPA takes it under the autocast at hand; meta tensors know none."""
+    device = tensor.device.type
+    if device == "meta" or not torch.is_autocast_enabled(device) or tensor.dtype != torch.float32:
+        return tensor
+    return tensor.to(torch.get_autocast_dtype(device))
+
+
+def _flex(watch: Watcher, q: Tensor, k: Tensor, v: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Scores and mix alone."""
 
     def run(q: Tensor, k: Tensor, v: Tensor, _: None) -> Tensor:
         return SDPA(q, k, v, enable_gqa=q.shape[1] != k.shape[1])
 
-    if FLEX not in watch.found.notes:
-        watch.found.notes.append(FLEX)
+    if FLEX not in watch.notes:
+        watch.notes.append(FLEX)
     out, sums = _Attention.apply(watch, run, q, k, v, None)
     return out, sums, sums

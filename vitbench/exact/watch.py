@@ -186,10 +186,25 @@ class Watch(TorchDispatchMode):
         self.roles.give(out, role)
         return scores, mix
 
-    def again(self, product: Product, times: int) -> None:
-        """Gradients of a product, each of its size."""
-        if times:
-            self.found.products.append(replace(product, macs=times * product.macs, place="backward"))
+    def fuses(self, _query: Tensor) -> bool:
+        """Whichever kernel runs, the count is that of one."""
+        return True
+
+    def attended_back(
+        self,
+        products: tuple[Product, Product],
+        times: tuple[int, int],
+        _given: tuple[Tensor | None, ...],
+        _made: tuple[Tensor | None, ...],
+    ) -> None:
+        """Gradients of scores and mix, each as large as these."""
+        for product, count in zip(products, times, strict=True):
+            if count:
+                self.found.products.append(replace(product, macs=count * product.macs, place="backward"))
+
+    @property
+    def notes(self) -> list[str]:
+        return self.found.notes
 
     @property
     def path(self) -> str:

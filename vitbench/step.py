@@ -1,0 +1,85 @@
+"""What a program did, operator by operator, as a trace keeps it; and the work that each hands to a device.
+
+Plain data: a trace of one batch gives the work of any other, for what follows from the inputs grows with the batch and
+what follows from weights alone does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple
+
+from vitbench.work import Work
+
+BYTES = {
+    "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "complex64": 8, "complex128": 16,
+    "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1,
+}  # fmt: skip
+
+
+class Part(NamedTuple):
+    """A tensor that an operator took or gave. storage: a number that views share. data: it follows from the inputs."""
+
+    storage: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+    data: bool
+
+    @property
+    def bytes(self) -> int:
+        """Of its own elements, each once: what is repeated by a stride of 0 is stored once."""
+        own = (size for size, stride in zip(self.shape, self.strides, strict=True) if stride or not size)
+        return prod(own) * BYTES.get(self.dtype, 1)
+
+
+class Step(NamedTuple):
+    """One operator that is no view. kind: as of Work. given, made: what it reads and writes.
+
+    macs: of the batch that was traced. inner: products summed into one element.
+    """
+
+    operator: str
+    kind: str
+    dtype: str
+    macs: int
+    inner: int
+    given: tuple[Part, ...]
+    made: tuple[Part, ...]
+
+    @property
+    def data(self) -> bool:
+        """Whether it follows from the inputs, so grows with the batch."""
+        return any(part.data for part in self.made)
+
+    def work(self, scale: float = 1) -> Work:
+        """On a batch that many times the traced one."""
+        read, written = (
+            sum(part.bytes * (scale if part.data else 1) for part in parts) for parts in (self.given, self.made)
+        )
+        macs = self.macs * (scale if self.data else 1)
+        return Work(self.operator, self.kind, self.dtype, macs, read, written, self.inner)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One call of a model, or forward and backward of one. batch: images that it was traced with.
+
+    parameter_bytes: of weights and buffers. activation_bytes: held at the peak above these, the inputs and (in
+    training) the gradients of weights.
+    """
+
+    source: str
+    image: tuple[int, int] | None
+    batch: int
+    mode: str
+    dtype: str
+    steps: Sequence[Step]
+    activation_bytes: int
+
+    def works(self, batch: int | None = None) -> Iterator[Work]:
+        """On that many images; None: as traced."""
+        scale = 1 if batch is None else batch / self.batch
+        return (step.work(scale) for step in self.steps)

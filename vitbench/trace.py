@@ -1,0 +1,211 @@
+"""Any model as the steps that a device would be given: seen at torch's dispatcher on fake tensors.
+
+A fake tensor has a device and no memory, so a model is traced for a GPU that is not there, under the autocast that
+would run there: the casts are steps like all others. Fused attention is one step that reads q, k, v, the mask and
+writes the result; where SDPA has no fused kernel (q, k, v that are not four-dimensional), its products and softmax are
+seen one by one.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
+from itertools import count
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
+
+from vitbench import compiler, formulas, kinds
+from vitbench.exact import fused
+from vitbench.exact.lifetimes import Lifetimes
+from vitbench.exact.roles import DATA, WEIGHTS, Roles
+from vitbench.exact.watch import tensors
+from vitbench.refusal import Refusal
+from vitbench.source import Opened, said
+from vitbench.step import Part, Step, Trace
+from vitbench.work import PRODUCTS
+
+AMP = {"amp": torch.float16, "amp-bfloat16": torch.bfloat16}  # products in half precision, weights in float32
+
+
+def trace(opened: Opened, batch: int, *, device: str = "cuda", dtype: str = "amp", mode: str = "inference") -> Trace:
+    """opened: on meta tensors, with inputs of that batch. dtype: amp, amp-bfloat16, float32, float16 or bfloat16.
+
+    Raises Refusal where the model cannot be traced, in its own words.
+    """
+    quiet = warnings.catch_warnings(), redirect_stdout(sys.stderr)
+    try:
+        with quiet[0], quiet[1], compiler.turned_off(), FakeTensorMode(), _placed(opened, device, dtype) as inputs:
+            warnings.simplefilter("ignore")
+            weights = [*opened.module.parameters(), *opened.module.buffers()]
+            tracer = Tracer([*tensors(inputs)], weights)
+            opened.module.train(mode == "training")
+            with torch.device(device), fused.intercepted(tracer), tracer:
+                _run(opened.module, inputs, device, dtype, mode)
+            gradients = [weight.grad for weight in weights if weight.grad is not None]
+            peak = tracer.lifetimes.peak(without=gradients)
+    except (Exception, SystemExit) as error:
+        raise Refusal(f"{opened.source} cannot be traced: {said(error)}") from error
+    opened.module.eval()
+    return Trace(opened.source, opened.image, batch, mode, dtype, tracer.steps, peak)
+
+
+def _run(module: nn.Module, inputs: tuple[Any, ...], device: str, dtype: str, mode: str) -> None:
+    with torch.set_grad_enabled(mode == "training"), _autocast(device, dtype):
+        result = module(*inputs)
+    if mode == "training":
+        outputs = [one for one in tensors(result) if one.requires_grad]
+        if not outputs:
+            raise ValueError("nothing that it gives takes a gradient")
+        torch.autograd.backward(outputs, [torch.ones_like(one) for one in outputs])
+
+
+class Tracer(TorchDispatchMode):
+    """Sees the operators of a call. It is a `fused.Watcher`."""
+
+    def __init__(self, inputs: list[Tensor], weights: list[Tensor]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.steps: list[Step] = []
+        self.roles, self.lifetimes = Roles(inputs), Lifetimes([*inputs, *weights])
+        self.notes: list[str] = []
+        self._numbers: weakref.WeakKeyDictionary[torch.UntypedStorage, int] = weakref.WeakKeyDictionary()
+        self._next = count()
+        self._paused = False
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """Inside, operators run unseen."""
+        self._paused = True
+        try:
+            with torch._C.DisableTorchFunction():
+                yield
+        finally:
+            self._paused = False
+
+    def calling(self, _function: str) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def fuses(self, query: Tensor) -> bool:
+        """Fused kernels take (B, H, N, d) and nothing else."""
+        return query.ndim == 4
+
+    def attended(self, given: tuple[Tensor | None, ...], out: Tensor, pairs: int) -> tuple[int, int]:
+        q, k, v, *_ = given
+        assert q is not None and k is not None and v is not None
+        scores, mix = pairs * q.shape[-1], pairs * v.shape[-1]
+        self._add(fused.OPERATOR, "attention", scores + mix, q.shape[-1], given, (out,))
+        return scores, mix
+
+    def attended_back(
+        self,
+        products: tuple[int, int],
+        times: tuple[int, int],
+        given: tuple[Tensor | None, ...],
+        made: tuple[Tensor | None, ...],
+    ) -> None:
+        scores, mix = products
+        macs = scores * (1 + times[0]) + mix * times[1]  # kernels compute the scores again
+        q = given[0]
+        assert q is not None
+        self._add(f"{fused.OPERATOR}_backward", "attention", macs, q.shape[-1], given, made)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        if not self._paused and hasattr(func, "_overloadpacket"):
+            self._see(func, args, kwargs, result)
+        return result
+
+    def _see(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
+        given, made = list(tensors((args, kwargs))), list(tensors(result))
+        self.lifetimes.see(made)
+        if func.is_view or kinds.is_free(func) or not made:
+            return
+        macs = formulas.macs(func._overloadpacket, args, kwargs, result)
+        kind = kinds.kind(func, args, given, made, macs)
+        inner = kinds.inner(func, args, made, macs)
+        given, made = kinds.moved(func, given, made)
+        self._add(func._overloadpacket.__name__, kind, macs or 0, inner, given, made)
+
+    def _add(
+        self, name: str, kind: str, macs: int, inner: int, given: Sequence[Tensor | None], made: Sequence[Tensor | None]
+    ) -> None:
+        read, written = ([one for one in some if one is not None] for some in (given, made))
+        role = DATA if any(self.roles.of(one).data for one in read) else WEIGHTS
+        for one in written:
+            self.roles.give(one, self.roles.of(one) | role)
+        dtype = _name((read or written)[-1 if kind in PRODUCTS else 0].dtype)
+        parts = tuple(map(self._part, read)), tuple(map(self._part, written))
+        self.steps.append(Step(name, kind, dtype, macs, inner, *parts))
+
+    def _part(self, tensor: Tensor) -> Part:
+        storage = tensor.untyped_storage()
+        if storage not in self._numbers:
+            self._numbers[storage] = next(self._next)
+        sizes = tuple(tensor.shape), tuple(tensor.stride())
+        return Part(self._numbers[storage], *sizes, _name(tensor.dtype), self.roles.of(tensor).data)
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+@contextmanager
+def _autocast(device: str, dtype: str) -> Iterator[None]:
+    """As torch.autocast, which looks for the device; without one, the switches behind it."""
+    if dtype not in AMP:
+        yield
+        return
+    before = torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
+    torch.set_autocast_enabled(device, True)
+    torch.set_autocast_dtype(device, AMP[dtype])
+    torch.autocast_increment_nesting()
+    try:
+        yield
+    finally:
+        if torch.autocast_decrement_nesting() == 0:
+            torch.clear_autocast_cache()
+        torch.set_autocast_enabled(device, before[0])
+        torch.set_autocast_dtype(device, before[1])
+
+
+@contextmanager
+def _placed(opened: Opened, device: str, dtype: str) -> Iterator[tuple[Any, ...]]:
+    """Inside, the module's tensors are fake ones of a device, and so are the inputs that it gives.
+
+    What a module keeps outside its buffers moves along.
+    """
+    memo: dict[int, Tensor] = {}
+
+    def place(one: Tensor) -> Tensor:
+        if id(one) not in memo:
+            kind = getattr(torch, dtype) if dtype not in AMP and one.is_floating_point() else one.dtype
+            placed = torch.empty_strided(one.shape, one.stride(), dtype=kind, device=device)
+            weight = isinstance(one, nn.Parameter)
+            memo[id(one)] = nn.Parameter(placed, one.requires_grad) if weight else placed
+        return memo[id(one)]
+
+    def moved(value: Any) -> Any:
+        tree: Any = tree_map_only(Tensor, place, value)
+        return tree
+
+    before: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    for module in opened.module.modules():
+        holders: tuple[Any, ...] = (module._parameters, module._buffers, module.__dict__)
+        for holder in holders:
+            found = {name: one for name, one in holder.items() if isinstance(one, (Tensor, list, tuple))}
+            found = {name: one for name, one in found.items() if any(True for _ in tensors(one))}
+            before.append((holder, found))
+            holder.update({name: moved(one) for name, one in found.items()})
+    try:
+        yield moved(opened.inputs)
+    finally:
+        for holder, found in before:
+            holder.update(found)

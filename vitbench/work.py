@@ -1,0 +1,35 @@
+"""What a program hands to a device, kernel by kernel: what its time is predicted from."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from vitbench.arithmetic import Number
+
+PRODUCTS = ("product", "convolution", "grouped", "depthwise", "attention")
+MEMORY = ("pointwise", "reduction", "copy", "cast", "region")
+KINDS = PRODUCTS + MEMORY
+
+
+class Work(NamedTuple):
+    """One kernel, or several alike. Numbers may be arrays (many shapes at once).
+
+    operator: torch's name. kind: product (of matrices), convolution (dense), grouped, depthwise, attention (fused: no
+    scores cross memory), pointwise, reduction (softmax, norm, mean), copy (cat, roll, contiguous), cast (to another
+    dtype), region (pointwise and reductions that a compiler merged). dtype: of the arithmetic. macs: all in all. read,
+    written: bytes that must cross memory, all in all. inner: products summed into one element of the result; 0 where
+    there are none. launches: kernels.
+    """
+
+    operator: str
+    kind: str
+    dtype: str
+    macs: Number
+    read: Number
+    written: Number
+    inner: Number = 0
+    launches: Number = 1
+
+    @property
+    def bytes(self) -> Number:
+        return self.read + self.written
