@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 
 from vitbench.refusal import Refusal, exit_code
 
@@ -72,6 +73,12 @@ def _audit(options: argparse.Namespace) -> int:
     return audit_command(options)
 
 
+def _calibrate(options: argparse.Namespace) -> int:
+    from vitbench.calibrate.page import calibrate_command
+
+    return calibrate_command(options)
+
+
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="vitbench", description="What attention in vision transformers costs.")
     commands = parser.add_subparsers(required=True, metavar="command")
@@ -100,6 +107,10 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     audit.add_argument("--table", metavar="FILE.csv", help="instead: a table of models of timm or torchvision")
     audit.add_argument("--json", action="store_true", help="everything, as docs/json.md says")
     audit.set_defaults(command=_audit)
+    calibrate = commands.add_parser("calibrate", help="what this CPU gives in a second, from the records of a run")
+    calibrate.add_argument("run", type=Path, help="folder of a run on the CPU; calibration.json is written there")
+    calibrate.add_argument("--json", action="store_true", help="what is written, as docs/json.md says")
+    calibrate.set_defaults(command=_calibrate)
     doctor = commands.add_parser("doctor", help="what this machine is, what runs on it, and what to mend")
     doctor.add_argument("--device", help="cpu or cuda (default: cuda if torch sees one)")
     doctor.add_argument("--json", action="store_true", help="the findings as JSON, in bytes, hertz and other SI units")

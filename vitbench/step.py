@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import ceil, prod
 from typing import NamedTuple
 
 from vitbench.work import Work
@@ -54,12 +54,16 @@ class Step(NamedTuple):
         """Whether it follows from the inputs, so grows with the batch."""
         return any(part.data for part in self.made)
 
-    def work(self, scale: float = 1) -> Work:
-        """On a batch that many times the traced one."""
+    def work(self, scale: float = 1, tile: int = 1) -> Work:
+        """On a batch that many times the traced one.
+
+        tile: fused attention computes whole tiles of so many queries and keys; what is beyond the last ones is among
+        its MACs.
+        """
         read, written = (
             sum(part.bytes * (scale if part.data else 1) for part in parts) for parts in (self.given, self.made)
         )
-        macs = self.macs * (scale if self.data else 1)
+        macs = self.macs * (scale if self.data else 1) * (_whole(self.given, tile) if self.kind == "attention" else 1)
         return Work(self.operator, self.kind, self.dtype, macs, read, written, self.inner)
 
 
@@ -79,7 +83,13 @@ class Trace:
     steps: Sequence[Step]
     activation_bytes: int
 
-    def works(self, batch: int | None = None) -> Iterator[Work]:
-        """On that many images; None: as traced."""
+    def works(self, batch: int | None = None, tile: int = 1) -> Iterator[Work]:
+        """On that many images; None: as traced. tile: of fused attention, as of Step.work."""
         scale = 1 if batch is None else batch / self.batch
-        return (step.work(scale) for step in self.steps)
+        return (step.work(scale, tile) for step in self.steps)
+
+
+def _whole(given: tuple[Part, ...], tile: int) -> float:
+    """Pairs in whole tiles over pairs. given: q, k, v; or the gradient of the result, q, k, v."""
+    queries, keys = given[0].shape[-2], given[2].shape[-2]
+    return ceil(queries / tile) * ceil(keys / tile) * tile**2 / (queries * keys)

@@ -93,8 +93,8 @@ class Tracer(TorchDispatchMode):
         return nullcontext()
 
     def fuses(self, query: Tensor) -> bool:
-        """Fused kernels take (B, H, N, d) and nothing else."""
-        return query.ndim == 4
+        """Fused kernels take (B, H, N, d) and nothing else. On the CPU torch's own choice is seen, even without one."""
+        return query.ndim == 4 and query.device.type != "cpu"
 
     def attended(self, given: tuple[Tensor | None, ...], out: Tensor, pairs: int) -> tuple[int, int]:
         q, k, v, *_ = given
@@ -188,6 +188,7 @@ def _placed(opened: Opened, device: str, dtype: str) -> Iterator[tuple[Any, ...]
         if id(one) not in memo:
             kind = getattr(torch, dtype) if dtype not in AMP and one.is_floating_point() else one.dtype
             placed = torch.empty_strided(one.shape, one.stride(), dtype=kind, device=device)
+            placed.requires_grad_(one.requires_grad)
             weight = isinstance(one, nn.Parameter)
             memo[id(one)] = nn.Parameter(placed, one.requires_grad) if weight else placed
         return memo[id(one)]

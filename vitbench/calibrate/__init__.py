@@ -1,0 +1,1 @@
+"""The constants of this machine, from the records of a run (`vitbench calibrate`)."""
