@@ -1,7 +1,7 @@
 """Bytes that a program holds, from the lifetimes of its tensors: what is asked of an allocator, and given back.
 
 Storage by storage, as Python and autograd keep them alive. Space that an operator takes and gives back within itself is
-NOT seen. On meta tensors too, where nothing is allocated.
+NOT seen, but can be told. On meta tensors too, where nothing is allocated.
 """
 
 from __future__ import annotations
@@ -14,10 +14,18 @@ import torch
 from torch import Tensor
 
 
-class Lifetimes:
-    """known: tensors whose storages are no one's doing: inputs, parameters, buffers."""
+def rounded(size: int, granule: int) -> int:
+    """Up to a multiple."""
+    return -(-size // granule) * granule
 
-    def __init__(self, known: Iterable[Tensor]) -> None:
+
+class Lifetimes:
+    """known: tensors whose storages are no one's doing: inputs, parameters, buffers. granule: bytes of which an
+    allocator gives whole multiples.
+    """
+
+    def __init__(self, known: Iterable[Tensor], granule: int = 1) -> None:
+        self.granule = granule
         self.alive = {id(storage): weakref.ref(storage) for storage in map(Tensor.untyped_storage, known)}
         self.events: list[tuple[int, int]] = []  # which storage, bytes more or less
         self.numbers: dict[int, int] = {}  # which, by id of a storage that is alive
@@ -33,10 +41,26 @@ class Lifetimes:
         known = self.alive.get(key)
         if known is not None and known() is storage:
             return
-        number, size = len(self.events), storage.nbytes()
+        number, size = len(self.events), rounded(storage.nbytes(), self.granule)
         self.alive[key] = weakref.ref(storage, lambda _: self.events.append((number, -size)))
         self.numbers[key] = number
         self.events.append((number, size))
+
+    def within(self, size: int) -> None:
+        """Bytes that the last operator took above what it gave, and gave back before it ended."""
+        if size:
+            self.events += [(len(self.events), size), (len(self.events), -size)]
+
+    def highest(self, of: Iterable[Tensor]) -> tuple[int, int]:
+        """Most bytes at once, and how many of them were the storages of some tensors that are still alive."""
+        chosen = {self.numbers.get(id(tensor.untyped_storage())) for tensor in of}
+        total = part = 0
+        found = (0, 0)
+        for number, size in self.events:
+            total += size
+            part += size if number in chosen else 0
+            found = max(found, (total, part), key=lambda pair: pair[0])
+        return found
 
     def peak(self, without: Iterable[Tensor] = ()) -> int:
         """Most bytes at once, but for the storages of some tensors that are still alive."""
