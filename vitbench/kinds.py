@@ -16,6 +16,7 @@ FREE = {  # give a tensor without a kernel
 }  # fmt: skip
 CAST = "_to_copy"
 NORMS = {"native_layer_norm", "native_group_norm", "native_batch_norm", "cudnn_batch_norm", "_fused_rms_norm"}
+DENSE = {"native_layer_norm", "_softmax", "_log_softmax", "_safe_softmax"}
 # Reductions by name: what is computed and not pointwise, and what turns scores, norms and pools back.
 REDUCTIONS = (COMPUTED - {"hardswish", "glu"}) | {
     "_softmax_backward_data", "_log_softmax_backward_data", "native_layer_norm_backward", "native_group_norm_backward",
@@ -78,6 +79,11 @@ def _convolved(name: str, args: Any) -> tuple[Tensor, Tensor]:
     """Input and weights."""
     first = 0 if name == "convolution" else 1
     return args[first], args[first + 1]
+
+
+def wants_dense(func: Any) -> bool:
+    """Whether its kernel copies what is not dense before it begins."""
+    return _base(func) in DENSE
 
 
 def moved(func: Any, given: list[Tensor], made: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:

@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from math import ceil, prod
 from typing import NamedTuple
 
-from vitbench.work import Work
+from vitbench.work import MEMORY, Work
 
 BYTES = {
     "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "complex64": 8, "complex128": 16,
     "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1,
 }  # fmt: skip
+
+
+# On CUDA these have a thread for each pixel of the result, which walks through images and channels.
+SERIAL = {"upsample_bilinear2d", "upsample_bicubic2d"}
 
 
 class Part(NamedTuple):
@@ -33,6 +37,22 @@ class Part(NamedTuple):
         """Of its own elements, each once: what is repeated by a stride of 0 is stored once."""
         own = (size for size, stride in zip(self.shape, self.strides, strict=True) if stride or not size)
         return prod(own) * BYTES.get(self.dtype, 1)
+
+    @property
+    def dense(self) -> bool:
+        """Whether its elements lie one after another, in the order of its axes."""
+        step = 1
+        for size, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if size != 1 and stride != step:
+                return False
+            step *= size
+        return True
+
+    @property
+    def fastest(self) -> int | None:
+        """The last axis along which neighbours are neighbours in memory; None if there is none."""
+        axes = [n for n, (size, step) in enumerate(zip(self.shape, self.strides, strict=True)) if step == 1 < size]
+        return axes[-1] if axes else None
 
 
 class Step(NamedTuple):
@@ -54,6 +74,14 @@ class Step(NamedTuple):
         """Whether it follows from the inputs, so grows with the batch."""
         return any(part.data for part in self.made)
 
+    @property
+    def strided(self) -> bool:
+        """Whether what it reads lies along another axis than what it writes."""
+        out = self.made[0]
+        return self.kind in MEMORY and any(
+            one.data and one.shape == out.shape and one.fastest != out.fastest for one in self.given
+        )
+
     def work(self, scale: float = 1, tile: int = 1) -> Work:
         """On a batch that many times the traced one.
 
@@ -64,7 +92,10 @@ class Step(NamedTuple):
             sum(part.bytes * (scale if part.data else 1) for part in parts) for parts in (self.given, self.made)
         )
         macs = self.macs * (scale if self.data else 1) * (_whole(self.given, tile) if self.kind == "attention" else 1)
-        return Work(self.operator, self.kind, self.dtype, macs, read, written, self.inner)
+        serial = prod(self.given[0].shape[:2]) * scale if self.operator in SERIAL else 0
+        return Work(
+            self.operator, self.kind, self.dtype, macs, read, written, self.inner, strided=self.strided, serial=serial
+        )
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,8 @@ class Tracer(TorchDispatchMode):
         kind = kinds.kind(func, args, given, made, macs)
         inner = kinds.inner(func, args, made, macs)
         given, made = kinds.moved(func, given, made)
+        if kinds.wants_dense(func) and not self._part(given[0]).dense:
+            given[0] = self._copied(given[0])
         self._add(func._overloadpacket.__name__, kind, macs or 0, inner, given, made)
 
     def _add(
@@ -144,6 +146,13 @@ class Tracer(TorchDispatchMode):
         dtype = _name((read or written)[-1 if kind in PRODUCTS else 0].dtype)
         parts = tuple(map(self._part, read)), tuple(map(self._part, written))
         self.steps.append(Step(name, kind, dtype, macs, inner, *parts))
+
+    def _copied(self, tensor: Tensor) -> Tensor:
+        """The copy that a kernel makes for itself, dense."""
+        with self.pause():
+            dense = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+        self._add("contiguous", "copy", 0, 0, (tensor,), (dense,))
+        return dense
 
     def _part(self, tensor: Tensor) -> Part:
         storage = tensor.untyped_storage()

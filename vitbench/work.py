@@ -18,7 +18,9 @@ class Work(NamedTuple):
     scores cross memory), pointwise, reduction (softmax, norm, mean), copy (cat, roll, contiguous), cast (to another
     dtype), region (pointwise and reductions that a compiler merged). dtype: of the arithmetic. macs: all in all. read,
     written: bytes that must cross memory, all in all. inner: products summed into one element of the result; 0 where
-    there are none. launches: kernels.
+    there are none. launches: kernels. strided: it reads along another axis than it writes, a transposition.
+    serial: elements that one thread walks one after another, where a kernel has too few threads to hide the memory's
+    latency; 0 elsewhere.
     """
 
     operator: str
@@ -29,6 +31,8 @@ class Work(NamedTuple):
     written: Number
     inner: Number = 0
     launches: Number = 1
+    strided: bool = False
+    serial: Number = 0
 
     @property
     def bytes(self) -> Number:

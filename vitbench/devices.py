@@ -1,0 +1,58 @@
+"""Cards by their datasheets: devices.toml."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from vitbench.refusal import Refusal
+
+FILE = "devices.toml"
+HALVES = ("float16", "bfloat16")
+
+
+@dataclass(frozen=True)
+class Card:
+    """flops: dense peak, FLOP/s, by dtype. bandwidth: bytes/s. memory, l2: bytes; None: not known."""
+
+    name: str
+    title: str
+    flops: Mapping[str, float]
+    bandwidth: float
+    source: str
+    memory: int | None = None
+    l2: int | None = None
+
+    def peak(self, dtype: str) -> float:
+        """FLOP/s. Raises Refusal where the datasheet has none: nothing is guessed."""
+        if dtype not in self.flops:
+            known = ", ".join(self.flops)
+            raise Refusal(
+                f"{self.title} has no known peak in {dtype}; known: {known} (add one to {FILE}, with its source)"
+            )
+        return self.flops[dtype]
+
+
+@cache
+def cards() -> Mapping[str, Card]:
+    """All known, by name. Raises Refusal for an entry that is none."""
+    found = {}
+    for name, entry in tomllib.loads((files("vitbench") / FILE).read_text(encoding="utf-8")).items():
+        try:
+            found[name] = Card(name, **entry)
+        except TypeError as error:
+            raise Refusal(f"{FILE}, [{name}]: {error}; expected title, flops, bandwidth, source") from error
+    return found
+
+
+def card(name: str) -> Card:
+    """Raises Refusal where it is not known."""
+    if name not in cards():
+        raise Refusal(
+            f"unknown device {name!r}; known: here, {', '.join(cards())} (to add one, write [{name}] with title, "
+            f"flops, bandwidth, memory and source into vitbench/{FILE})"
+        )
+    return cards()[name]
