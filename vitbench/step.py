@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 from typing import NamedTuple
 
-from vitbench.work import MEMORY, Work
+from vitbench.work import MEMORY, REGION, Work
 
 BYTES = {
     "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "complex64": 8, "complex128": 16,
@@ -24,9 +24,13 @@ SERIAL = {"upsample_bilinear2d", "upsample_bicubic2d"}
 
 
 class Part(NamedTuple):
-    """A tensor that an operator took or gave. storage: a number that views share. data: it follows from the inputs."""
+    """A tensor that an operator took or gave. data: it follows from the inputs.
+
+    storage: a number that views share. offset: of its first element there.
+    """
 
     storage: int
+    offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: str
@@ -78,8 +82,10 @@ class Step(NamedTuple):
     def strided(self) -> bool:
         """Whether what it reads lies along another axis than what it writes."""
         out = self.made[0]
-        return self.kind in MEMORY and any(
-            one.data and one.shape == out.shape and one.fastest != out.fastest for one in self.given
+        return (
+            self.kind in MEMORY
+            and self.kind != REGION
+            and any(one.data and one.shape == out.shape and one.fastest != out.fastest for one in self.given)
         )
 
     def work(self, scale: float = 1, tile: int = 1) -> Work:
@@ -92,7 +98,7 @@ class Step(NamedTuple):
             sum(part.bytes * (scale if part.data else 1) for part in parts) for parts in (self.given, self.made)
         )
         macs = self.macs * (scale if self.data else 1) * (_whole(self.given, tile) if self.kind == "attention" else 1)
-        serial = prod(self.given[0].shape[:2]) * scale if self.operator in SERIAL else 0
+        serial = prod(self.given[0].shape[:2]) * scale if self.operator in SERIAL and self.kind != REGION else 0
         return Work(
             self.operator, self.kind, self.dtype, macs, read, written, self.inner, strided=self.strided, serial=serial
         )

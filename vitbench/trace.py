@@ -158,7 +158,7 @@ class Tracer(TorchDispatchMode):
         storage = tensor.untyped_storage()
         if storage not in self._numbers:
             self._numbers[storage] = next(self._next)
-        sizes = tuple(tensor.shape), tuple(tensor.stride())
+        sizes = int(tensor.storage_offset()), tuple(tensor.shape), tuple(tensor.stride())
         return Part(self._numbers[storage], *sizes, _name(tensor.dtype), self.roles.of(tensor).data)
 
 

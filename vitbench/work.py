@@ -7,7 +7,8 @@ from typing import NamedTuple
 from vitbench.arithmetic import Number
 
 PRODUCTS = ("product", "convolution", "grouped", "depthwise", "attention")
-MEMORY = ("pointwise", "reduction", "copy", "cast", "region")
+REGION = "region"
+MEMORY = ("pointwise", "reduction", "copy", "cast", REGION)
 KINDS = PRODUCTS + MEMORY
 
 

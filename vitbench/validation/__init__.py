@@ -1,0 +1,1 @@
+"""The time model held against published measurements (`make validate`)."""

@@ -1,0 +1,70 @@
+"""Published speeds, read: timm's tables of images/s, as its benchmark script writes and names them."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vitbench.devices import card
+from vitbench.refusal import Refusal
+
+NAMED = "benchmark-infer-amp-nchw-pt240-cu124-rtx4090[-dynamo].csv"
+COLUMNS = ("model", "infer_step_time", "infer_batch_size", "infer_img_size", "infer_gmacs", "infer_macts")
+FUSED = 200  # torch 2.0 brought fused attention
+
+
+@dataclass(frozen=True)
+class Speed:
+    """seconds: of one batch. macs: of one image, activations: output elements of one, both as printed; None: not."""
+
+    model: str
+    image: int
+    batch: int
+    seconds: float
+    macs: float | None
+    activations: float | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """torch: its version, 240 for 2.4.0. eager: attention is written out, since that torch had no fused one."""
+
+    name: str
+    card: str
+    torch: int
+    compiled: bool
+    speeds: Sequence[Speed]
+
+    @property
+    def eager(self) -> bool:
+        return self.torch < FUSED
+
+
+def read(path: Path) -> Table:
+    """Raises Refusal where it is no such table. Rows without a speed are left out."""
+    match = re.search(r"-pt(\d+)-cu\d+-(\w+?)(-dynamo)?\.csv$", path.name)
+    if match is None:
+        raise Refusal(f"{path.name} does not name torch and card; expected a name such as {NAMED}")
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            lines = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise Refusal(f"{path} cannot be read: {error}") from error
+    if not lines or (lacking := [name for name in COLUMNS if name not in lines[0]]):
+        raise Refusal(
+            f"{path} lacks columns {', '.join(lacking) if lines else 'and rows'}; expected {', '.join(COLUMNS)}"
+        )
+    speeds = [_speed(line) for line in lines if line["infer_step_time"] and line["infer_batch_size"]]
+    return Table(path.name, card(match[2]).name, int(match[1]), bool(match[3]), speeds)
+
+
+def _speed(line: dict[str, str]) -> Speed:
+    def number(name: str, unit: float) -> float | None:
+        return float(line[name]) * unit if line[name] else None
+
+    batch, image = int(float(line["infer_batch_size"])), int(float(line["infer_img_size"]))
+    seconds = float(line["infer_step_time"]) / 1e3
+    return Speed(line["model"], image, batch, seconds, number("infer_gmacs", 1e9), number("infer_macts", 1e6))

@@ -1,0 +1,94 @@
+"""Models of timm traced as the published tables ran them; each once, kept in a folder.
+
+Those ran with timm's fast norms through NVIDIA's apex, whose LayerNorm keeps the dtype of its input where autocast
+would have it in float32 (found from the times themselves: docs/log.md), and with torch's written-out attention in half
+precision, which newer ones have in float32.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vitbench.refusal import Refusal
+from vitbench.step import Trace
+
+BATCH = 32  # that a model is traced with
+WORKERS = 2
+
+
+class Wanted(NamedTuple):
+    """eager: attention written out."""
+
+    model: str
+    image: int
+    eager: bool
+
+
+def family(model: str) -> str | None:
+    """timm's file of the model; None where timm does not know it."""
+    from timm.models import _registry
+
+    module: str | None = _registry._model_to_module.get(model.partition(".")[0])
+    return module
+
+
+def traces(wanted: Iterable[Wanted], folder: Path, told: Callable[[int, int], None]) -> dict[Wanted, Trace]:
+    """Of those that timm has and torch can trace. folder: where they are kept. told: is given how many of all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    every = sorted(set(wanted))
+    missing = [one for one in every if not _file(one, folder).exists()]
+    with ProcessPoolExecutor(WORKERS, get_context("spawn"), _begin) as pool:
+        for n, _ in enumerate(pool.map(_keep, missing, [folder] * len(missing))):
+            told(n + 1, len(missing))
+    found = {one: pickle.loads(_file(one, folder).read_bytes()) for one in every}
+    return {one: trace for one, trace in found.items() if isinstance(trace, Trace)}
+
+
+def _file(one: Wanted, folder: Path) -> Path:
+    return folder / f"{one.model}@{one.image}{'-eager' * one.eager}.pickle"
+
+
+def _begin() -> None:
+    """In a worker: as the tables were measured."""
+    import timm.layers
+    import timm.layers.norm as norm
+    import torch
+    from torch.nn import functional
+
+    def kept(x: Any, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+        own = (None if one is None else one.to(x.dtype) for one in (weight, bias))
+        enabled = torch.is_autocast_enabled("cuda")
+        torch.set_autocast_enabled("cuda", False)
+        try:
+            return functional.layer_norm(x, shape, *own, eps)
+        finally:
+            torch.set_autocast_enabled("cuda", enabled)
+
+    norm.fast_layer_norm = kept
+    timm.layers.set_fast_norm(True)
+    torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)
+    torch.set_num_threads(1)
+
+
+def _keep(one: Wanted, folder: Path) -> None:
+    from vitbench.source import open_source
+    from vitbench.trace import trace
+
+    found: Trace | str
+    try:
+        opened = open_source(f"timm:{one.model}", (one.image, one.image), BATCH, eager=one.eager)
+        found = trace(opened, BATCH)
+    except Refusal as refusal:
+        found = str(refusal)
+    file = _file(one, folder)
+    part = file.with_suffix(f".{os.getpid()}")
+    with suppress(FileNotFoundError):
+        part.write_bytes(pickle.dumps(found))
+        part.replace(file)
