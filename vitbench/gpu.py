@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from vitbench.arithmetic import Number, larger
 from vitbench.devices import Card
-from vitbench.work import Work
+from vitbench.work import PRODUCTS, Work
 
 CONVOLUTIONS = ("convolution", "grouped", "depthwise")
 LATENCY = 0.25e-6  # seconds of one dependent access to memory, about 400 cycles; not fitted
@@ -36,6 +36,7 @@ CONSTANTS = (
     Constant("memory", "1", 1, 0.8, 0.3, 1.0, "share of the bandwidth that kernels reach"),
     Constant("launch_seconds", "s", 0, 5e-6, 1e-7, 1e-4, "between two kernels"),
     Constant("ramp", "1", 0, 20, 1, 500, "products summed into one element in the time of filling the pipeline"),
+    Constant("attention_ramp", "1", 0, 10, 1, 300, "the same of fused attention, whose products sum over head_dim"),
     Constant("strided", "1", 1, 0.8, 0.1, 1.0, "share of that bandwidth that transpositions reach"),
     Constant("layout", "1", 0, 0.5, 1e-3, 5, "further passes over what a convolution of NCHW reads and writes"),
 )
@@ -47,10 +48,11 @@ DATASHEET: Constants = {constant.name: constant.datasheet for constant in CONSTA
 def kernel_seconds(work: Work, card: Card, constants: Constants) -> Number:
     """Of one row of work, all its launches. Numbers of work may be arrays."""
     moving = work.bytes / (constants["memory"] * card.bandwidth * (constants["strided"] if work.strided else 1))
-    if not work.inner:
+    if work.kind not in PRODUCTS:
         return moving + work.launches * constants["launch_seconds"] + work.serial * LATENCY
     dtype = "float32" if work.kind == "depthwise" else work.dtype  # which runs on no tensor core
-    computing = 2 * work.macs * (1 + constants["ramp"] / work.inner) / (constants["compute"] * card.peak(dtype))
+    ramp = constants["attention_ramp" if work.kind == "attention" else "ramp"]
+    computing = 2 * work.macs * (1 + ramp / work.inner) / (constants["compute"] * card.peak(dtype))
     laying = moving * constants["layout"] if work.kind in CONVOLUTIONS else 0
     return larger(computing, moving) + laying + work.launches * constants["launch_seconds"]
 

@@ -57,22 +57,21 @@ def _file(one: Wanted, folder: Path) -> Path:
 
 def _begin() -> None:
     """In a worker: as the tables were measured."""
-    import timm.layers
-    import timm.layers.norm as norm
     import torch
+    from timm.layers import fast_norm, norm
     from torch.nn import functional
 
     def kept(x: Any, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
-        own = (None if one is None else one.to(x.dtype) for one in (weight, bias))
+        weight, bias = (None if one is None else one.to(x.dtype) for one in (weight, bias))
         enabled = torch.is_autocast_enabled("cuda")
         torch.set_autocast_enabled("cuda", False)
         try:
-            return functional.layer_norm(x, shape, *own, eps)
+            return functional.layer_norm(x, shape, weight, bias, eps)
         finally:
             torch.set_autocast_enabled("cuda", enabled)
 
-    norm.fast_layer_norm = kept
-    timm.layers.set_fast_norm(True)
+    vars(norm)["fast_layer_norm"] = kept
+    fast_norm.set_fast_norm(True)  # type: ignore[no-untyped-call]
     torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)
     torch.set_num_threads(1)
 

@@ -1,0 +1,136 @@
+"""Published speeds against what the time model tells of them: scores, constants, intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vitbench.regions import compiled
+from vitbench.step import Trace
+from vitbench.validation.fit import BASELINES, DATASHEET, OURS, Measured, Score, named
+from vitbench.validation.kernels import Kernels
+from vitbench.validation.speeds import Table
+from vitbench.validation.traces import Wanted, family, traces
+from vitbench.work import PRODUCTS
+
+SCHEMA = 1
+SOFTMAX = {"_softmax", "_safe_softmax"}
+FITTED = 200  # tables of this torch and newer are fitted to; older ones only scored
+
+
+def attends(trace: Trace) -> bool:
+    """Whether it has softmax attention: fused, or a softmax and a product of data with data."""
+    if any(step.kind == "attention" for step in trace.steps):
+        return True
+    pairs = any(step.kind == "product" and all(part.data for part in step.given) for step in trace.steps)
+    return pairs and any(step.operator in SOFTMAX for step in trace.steps)
+
+
+def validate(tables: Sequence[Table], folder: Path, told: Callable[[int, int], None]) -> dict[str, Any]:
+    """folder: where traces are kept. told: as of traces. What docs/json.md says of validation.json."""
+    wanted = {Wanted(one.model, one.image, table.eager) for table in tables for one in table.speeds}
+    found = traces((one for one in wanted if family(one.model)), folder, told)
+    measured = [_measured(table, found, True) for table in tables]
+    scores, rows, constants = [], [], []
+    for one in measured:
+        others = [other for other in measured if _alike(one, other)]
+        for model in (OURS, DATASHEET, *BASELINES):
+            held = {"family": model.without_family(one, others), "card": model.of_others(one, others)}
+            scores += [_score(one, model.name, left_out, seconds) for left_out, seconds in held.items()]
+            if model is OURS:
+                rows += _rows(one, held, True)
+        rest = _measured(one.table, found, False)
+        parameters = OURS.fit(*_whole((one, *others)))
+        rows += _rows(rest, {"family": OURS.tell(rest, parameters), "card": OURS.of_others(rest, others)}, False)
+    for of_compiler in (False, True):
+        fitted = [one for one in measured if one.table.compiled is of_compiler and one.table.torch >= FITTED]
+        if fitted:
+            constants.append(_fitted(fitted))
+    return {
+        "schema": SCHEMA,
+        "tables": [_described(one, found) for one in measured],
+        "constants": constants,
+        "scores": scores,
+        "rows": rows,
+    }
+
+
+def _alike(one: Measured, other: Measured) -> bool:
+    """Whether the times of the other may tell those of the one: of another card, with the same torch and compiler."""
+    first, second = one.table, other.table
+    return first.card != second.card and (first.torch, first.compiled) == (second.torch, second.compiled)
+
+
+def _whole(tables: Sequence[Measured]) -> tuple[Sequence[Measured], list[np.ndarray]]:
+    return tables, [np.ones(len(one.seconds), bool) for one in tables]
+
+
+def _measured(table: Table, found: Mapping[Wanted, Trace], attention: bool) -> Measured:
+    """The rows with attention, or those without."""
+    pairs = [(one, found.get(Wanted(one.model, one.image, table.eager))) for one in table.speeds]
+    kept = [(one, trace) for one, trace in pairs if trace and attends(trace) is attention]
+    calls, macs, outputs = [], [], []
+    for one, trace in kept:
+        works = list((compiled(trace) if table.compiled else trace).works(one.batch))
+        calls.append(works)
+        macs.append(sum(work.macs for work in works))
+        made = [part for step in trace.steps if step.kind in PRODUCTS for part in step.made]
+        outputs.append(sum(prod(part.shape) for part in made) * one.batch / trace.batch)
+    return Measured(
+        table,
+        [one for one, _ in kept],
+        np.array([family(one.model) for one, _ in kept]),
+        Kernels(calls),
+        np.array([one.seconds for one, _ in kept]),
+        np.array(macs, float),
+        np.array(outputs, float),
+    )
+
+
+def _score(one: Measured, method: str, left_out: str, seconds: np.ndarray | None) -> dict[str, Any]:
+    """left_out: family or card. seconds: None where there is no other card to tell them from."""
+    score = None if seconds is None else asdict(Score.of(seconds, one.seconds))
+    return {"table": one.table.name, "method": method, "left_out": left_out, "score": score}
+
+
+def _rows(one: Measured, held: Mapping[str, np.ndarray | None], attention: bool) -> list[dict[str, Any]]:
+    return [
+        {
+            "table": one.table.name,
+            "model": speed.model,
+            "image": speed.image,
+            "batch": speed.batch,
+            "family": str(one.families[n]),
+            "attention": attention,
+            "seconds": speed.seconds,
+            "predicted": {name: None if seconds is None else float(seconds[n]) for name, seconds in held.items()},
+        }
+        for n, speed in enumerate(one.speeds)
+    ]
+
+
+def _fitted(tables: Sequence[Measured]) -> dict[str, Any]:
+    return {
+        "compiled": tables[0].table.compiled,
+        "tables": [one.table.name for one in tables],
+        "values": named(OURS.fit(*_whole(tables))),
+    }
+
+
+def _described(one: Measured, found: Mapping[Wanted, Trace]) -> dict[str, Any]:
+    table = one.table
+    untraced = [speed.model for speed in table.speeds if Wanted(speed.model, speed.image, table.eager) not in found]
+    return {
+        "name": table.name,
+        "card": table.card,
+        "torch": table.torch,
+        "compiled": table.compiled,
+        "speeds": len(table.speeds),
+        "attention": len(one.speeds),
+        "untraced": untraced,
+    }
