@@ -79,6 +79,12 @@ def _calibrate(options: argparse.Namespace) -> int:
     return calibrate_command(options)
 
 
+def _plan(options: argparse.Namespace) -> int:
+    from vitbench.choice.command import command
+
+    return command(options)
+
+
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="vitbench", description="What attention in vision transformers costs.")
     commands = parser.add_subparsers(required=True, metavar="command")
@@ -111,6 +117,21 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     calibrate.add_argument("run", type=Path, help="folder of a run on the CPU; calibration.json is written there")
     calibrate.add_argument("--json", action="store_true", help="what is written, as docs/json.md says")
     calibrate.set_defaults(command=_calibrate)
+    plan = commands.add_parser("plan", help="which model, image, patch, window and backend fit a budget")
+    plan.add_argument("--device", required=True, help="a card of vitbench/devices.toml, or here (this CPU)")
+    plan.add_argument("--latency", metavar="TIME", help="of one call at most, such as 20ms")
+    plan.add_argument("--memory", metavar="SIZE", help="at the peak, such as 8GB or 8GiB (default: the device's)")
+    plan.add_argument("--throughput", action="store_true", help="the batch of most images/s (default: one image)")
+    plan.add_argument("--image-min", type=int, default=224, metavar="S", help="pixels a side (default: 224)")
+    plan.add_argument("--image-max", type=int, default=1024, metavar="S", help="pixels a side (default: 1024)")
+    plan.add_argument("--family", metavar="vit,swin", help="of the models (default: all)")
+    plan.add_argument(
+        "--dtype", help="amp, amp-bfloat16, float16, bfloat16 or float32 (default: amp; on a CPU float32)"
+    )
+    plan.add_argument("--all", action="store_true", help="the whole Pareto set, not the largest image of each model")
+    plan.add_argument("--figure", metavar="FILE", help="draw it into that .png, .pdf or .svg")
+    plan.add_argument("--json", action="store_true", help="everything, as docs/json.md says")
+    plan.set_defaults(command=_plan)
     doctor = commands.add_parser("doctor", help="what this machine is, what runs on it, and what to mend")
     doctor.add_argument("--device", help="cpu or cuda (default: cuda if torch sees one)")
     doctor.add_argument("--json", action="store_true", help="the findings as JSON, in bytes, hertz and other SI units")

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from vitbench.arithmetic import Number
 from vitbench.work import Work
 
 DTYPE = "float32"
@@ -53,27 +54,32 @@ def prices(constants: Constants) -> tuple[float, ...]:
     return tuple(constants[one.name] if one.unit == "s" else 1 / constants[one.name] for one in CONSTANTS)
 
 
-def demand(works: Iterable[Work]) -> tuple[float, ...]:
+def demand(works: Iterable[Work]) -> tuple[Number, ...]:
     """Of all of them: MACs, exponentials, bytes from memory, from the caches, gathered; launches.
 
-    works: with attention in whole tiles of TILE.
+    works: with attention in whole tiles of TILE; their numbers may be arrays.
     """
-    total = dict.fromkeys(NAMES, 0.0)
+    total: dict[str, Number] = dict.fromkeys(NAMES, 0.0)
     for work in works:
-        total["macs_per_second"] += work.macs
+        total["macs_per_second"] = total["macs_per_second"] + work.macs
         if work.kind == "attention":
-            total["exponentials_per_second"] += work.macs / (2 * work.inner)  # a pair is a scalar product and a sum
-        total[_from(work)] += work.bytes * PASSES.get(work.operator, 1)
-        total["launch_seconds"] += work.launches
+            pairs = work.macs / (2 * work.inner)  # each is a scalar product and a sum
+            total["exponentials_per_second"] = total["exponentials_per_second"] + pairs
+        moved = work.bytes * PASSES.get(work.operator, 1)
+        for source, share in _sources(work).items():
+            total[source] = total[source] + moved * share
+        total["launch_seconds"] = total["launch_seconds"] + work.launches
     return tuple(total.values())
 
 
-def _from(work: Work) -> str:
+def _sources(work: Work) -> dict[str, Number]:
+    """Where its bytes are found: shares of them."""
     if work.operator.rstrip("_") in GATHERS:
-        return "gathered_bytes_per_second"
-    return "cached_bytes_per_second" if work.bytes <= CACHED_BYTES * work.launches else "bytes_per_second"
+        return {"gathered_bytes_per_second": 1}
+    cached = 1 * (work.bytes <= CACHED_BYTES * work.launches)
+    return {"cached_bytes_per_second": cached, "bytes_per_second": 1 - cached}
 
 
-def seconds(works: Iterable[Work], constants: Constants) -> float:
+def seconds(works: Iterable[Work], constants: Constants) -> Number:
     """Of one call. works: as of demand."""
     return sum(amount * price for amount, price in zip(demand(works), prices(constants), strict=True))

@@ -1,0 +1,1 @@
+"""Which model, image, patch, window and backend fit a budget of time and memory (`vitbench plan`)."""
