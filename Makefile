@@ -10,7 +10,7 @@ BENCH := $(PYTHON) -m benchmarks --results $(RESULTS) $(foreach name,$(SWEEP),--
 	$(if $(MAX_PASSES),--max-passes $(MAX_PASSES)) $(if $(PRECISION),--precision $(PRECISION)) \
 	$(if $(BUDGET),--budget $(BUDGET)) $(if $(CACHE),--cache $(CACHE))
 
-.PHONY: help bench dry-run verify report compare counters accuracy doctor test faults lint cuda
+.PHONY: help bench dry-run verify report compare counters accuracy validate doctor test faults lint cuda
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -34,6 +34,9 @@ counters: $(READY) ## every counter on models of many kinds: errors, time, memor
 
 accuracy: $(READY) ## train small models on scikit-learn's digits: accuracy beside MACs and time (RUN=, default the newest; SEEDS=)
 	$(PYTHON) -m benchmarks.accuracy --results $(RESULTS) $(if $(RUN),--run $(RUN)) $(if $(SEEDS),--seeds $(SEEDS))
+
+validate: $(READY) ## hold predicted times against published ones: TABLES="a.csv b.csv" of timm's results folder (RUN=, FIT=1 keeps constants)
+	$(PYTHON) -m analysis.validate $(TABLES) --results $(RESULTS) $(if $(RUN),--run $(RUN)) $(if $(FIT),--fit)
 
 doctor: $(READY) ## what this machine has, how quiet it is, what is missing and how to mend it
 	$(PYTHON) -m vitbench doctor $(if $(DEVICE),--device $(DEVICE))

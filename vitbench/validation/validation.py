@@ -108,7 +108,7 @@ def _rows(one: Measured, held: Mapping[str, np.ndarray | None], attention: bool)
             "family": str(one.families[n]),
             "attention": attention,
             "seconds": speed.seconds,
-            "predicted": {name: None if seconds is None else float(seconds[n]) for name, seconds in held.items()},
+            "predicted": {name: None if told is None else float(told[n]) for name, told in held.items()},
         }
         for n, speed in enumerate(one.speeds)
     ]
