@@ -46,7 +46,8 @@ def _sentence(found: Validation) -> str:
             f"{family['rows']:.0f} models with attention, their family left out"
         )
         if "card" in of.index:
-            words += f"; {of.loc['card', 'median']:.1%} and {of.loc['card', 'p90']:.1%} from the other card alone"
+            card = of.loc["card"]
+            words += f"; {card['median']:.1%} and {card['p90']:.1%} from the other card alone"
         told.append(words)
     return f"{'. '.join(told)}. {_failing(found)}"
 
