@@ -19,8 +19,10 @@ BYTES = {
 }  # fmt: skip
 
 
-# On CUDA these have a thread for each pixel of the result, which walks through images and channels.
+# On CUDA these have a thread for each pixel of the result, which walks through images and channels, unless neighbours
+# along the axis of channels are neighbours in memory.
 SERIAL = {"upsample_bilinear2d", "upsample_bicubic2d"}
+CHANNELS = 1  # the axis of (B, C, H, W)
 
 
 class Part(NamedTuple):
@@ -88,6 +90,11 @@ class Step(NamedTuple):
             and any(one.data and one.shape == out.shape and one.fastest != out.fastest for one in self.given)
         )
 
+    @property
+    def serial(self) -> bool:
+        """Whether it runs a kernel of SERIAL."""
+        return self.operator in SERIAL and self.kind != REGION and self.given[0].fastest != CHANNELS
+
     def work(self, scale: float = 1, tile: int = 1) -> Work:
         """On a batch that many times the traced one.
 
@@ -98,7 +105,7 @@ class Step(NamedTuple):
             sum(part.bytes * (scale if part.data else 1) for part in parts) for parts in (self.given, self.made)
         )
         macs = self.macs * (scale if self.data else 1) * (_whole(self.given, tile) if self.kind == "attention" else 1)
-        serial = prod(self.given[0].shape[:2]) * scale if self.operator in SERIAL and self.kind != REGION else 0
+        serial = prod(self.given[0].shape[:2]) * scale if self.serial else 0
         return Work(
             self.operator, self.kind, self.dtype, macs, read, written, self.inner, strided=self.strided, serial=serial
         )

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from analysis import text
 from analysis.load import Run
-from analysis.study import Answer, Study, axes, color_of, log_x, log_y, studies
+from analysis.study import Answer, Study, color_of, studies
 from analysis.validation import FILE, OURS, Validation, read
 
 FAILS = 0.1  # median error of a family from which the study names it
@@ -93,7 +93,13 @@ def _table(found: Validation) -> pd.DataFrame:
 
 
 def _figure(found: Validation) -> Figure:
-    figure, panels = axes(len(found.tables) + 1, 5.6)
+    """The scatters side by side, the families beside them."""
+    count = len(found.tables)
+    figure = Figure(figsize=(4.6 * count + 5.4, 5.6), dpi=110, layout="constrained")
+    panels = list(figure.subplots(1, count + 1, width_ratios=[*[4.6] * count, 4.6]))
+    for panel in panels:
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.grid(True, alpha=0.25)
     for panel, table in zip(panels, found.tables, strict=False):
         _scatter(panel, found, table)
     _families(panels[-1], found)
@@ -107,11 +113,12 @@ def _scatter(panel: Axes, found: Validation, table: str) -> None:
         if len(some):
             x, y = (1e3 * some[name] / some["batch"] for name in ("seconds", "without_family"))
             panel.plot(x, y, "o", ms=3, alpha=0.5, mew=0, color=color, label=f"{label} ({len(some)})")
-    ends = np.array(panel.get_xlim())
-    log_x(panel)
-    log_y(panel)
-    ends = np.array([rows["seconds"].div(rows["batch"]).min(), rows["seconds"].div(rows["batch"]).max()]) * 1e3
+    times = 1e3 * rows["seconds"] / rows["batch"]
+    ends = np.array([times.min(), times.max()])
     panel.plot(ends, ends, "k-", lw=0.8)
+    panel.set_xscale("log")
+    panel.set_yscale("log")
+    panel.set_aspect("equal", adjustable="datalim")
     panel.set_title(found.title(table), fontsize=9)
     panel.set_xlabel("measured, ms an image")
     panel.set_ylabel("predicted, ms an image")
@@ -124,7 +131,7 @@ def _families(panel: Axes, found: Validation) -> None:
     colors = color_of(list(found.tables))
     for table in found.tables:
         panel.plot(100 * errors[table], range(len(errors)), "o", ms=4, color=colors[table], label=found.title(table))
-    panel.set_yticks(range(len(errors)), [str(name) for name in errors.index], fontsize=6)
+    panel.set_yticks(range(len(errors)), [str(name) for name in errors.index], fontsize=7)
     panel.axvline(0, color="k", lw=0.8)
     panel.set_xlabel("median error of a family that was left out, %")
     panel.legend(fontsize=7, frameon=False)
