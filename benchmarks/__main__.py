@@ -10,18 +10,29 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
+from rich.text import Text
 
 from analysis.spending import Spending
 from benchmarks.options import again, effort_of, parse, plan_of
 from vitbench.case import DEVICES
 from vitbench.evidence import Effort
 from vitbench.folder import book, newest, read_asked, read_environments, read_records, wanted
+from vitbench.pace import predicted
 from vitbench.plan import Plan
 from vitbench.record import FAULTS
 from vitbench.refusal import Refusal, exit_code
@@ -54,7 +65,7 @@ def _bench(options: argparse.Namespace, console: Console) -> int:
     asked = time.monotonic() - started
     try:
         with _Bar(console) as bar:
-            run(folder, plan, effort, here, bar)
+            run(folder, plan, effort, here, bar, predicted(plan.cases, options.results, here))
     except KeyboardInterrupt:
         words = f"python -m benchmarks {again(options, folder)}"
         console.print(f"Stopped, every record kept. Go on with: {words}", soft_wrap=True, markup=False)
@@ -99,13 +110,25 @@ def _close(folder: Path, as_json: bool, console: Console) -> int:
     return 1 if faults else code
 
 
+class _Left(TimeRemainingColumn):
+    """The seconds left that were predicted, or else what the records so far say."""
+
+    def render(self, task: Task) -> Text:
+        left = task.fields["left"]
+        return (
+            super().render(task)
+            if left is None
+            else Text(f"{timedelta(seconds=int(left))} left", style="progress.remaining")
+        )
+
+
 class _Bar:
-    """A progress bar with the time left; called with records there, records wanted, and what is going on."""
+    """A progress bar; called with records there, records wanted, what is going on, and the seconds left if known."""
 
     def __init__(self, console: Console) -> None:
-        columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+        columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), _Left())
         self.progress = Progress(*columns, TextColumn("{task.description}"), console=console, refresh_per_second=2)
-        self.task = self.progress.add_task("starting", total=None)
+        self.task = self.progress.add_task("starting", total=None, left=None)
 
     def __enter__(self) -> _Bar:
         self.progress.start()
@@ -114,8 +137,8 @@ class _Bar:
     def __exit__(self, *_: Any) -> None:
         self.progress.stop()
 
-    def __call__(self, there: int, wanted: int, doing: str) -> None:
-        self.progress.update(self.task, completed=there, total=wanted, description=doing)
+    def __call__(self, there: int, wanted: int, doing: str, left: float | None) -> None:
+        self.progress.update(self.task, completed=there, total=wanted, description=doing, left=left)
 
 
 def _folder(results: Path, plan: Plan, effort: Effort, here: dict[str, Any]) -> Path:

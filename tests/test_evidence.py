@@ -13,10 +13,11 @@ from vitbench.case import Case
 from vitbench.evidence import Effort, ended, usable, wanting
 from vitbench.operators.global_ import Global
 from vitbench.operators.window import Window
+from vitbench.pace import shuffled
 from vitbench.plan import Plan
 from vitbench.process import BudgetSpentError
 from vitbench.record import Record, append_line
-from vitbench.run import Run, _in_hand, _passes, shuffled
+from vitbench.run import Run, _in_hand, _passes
 from vitbench.shape import Shape
 from vitbench.worker import TAKES
 

@@ -79,6 +79,12 @@ def _calibrate(options: argparse.Namespace) -> int:
     return calibrate_command(options)
 
 
+def _predict(options: argparse.Namespace) -> int:
+    from vitbench.predict_page import predict_command
+
+    return predict_command(options)
+
+
 def _plan(options: argparse.Namespace) -> int:
     from vitbench.choice.command import command
 
@@ -113,6 +119,19 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     audit.add_argument("--table", metavar="FILE.csv", help="instead: a table of models of timm or torchvision")
     audit.add_argument("--json", action="store_true", help="everything, as docs/json.md says")
     audit.set_defaults(command=_audit)
+    predict = commands.add_parser("predict", help="seconds, images/s and memory of a model on a card that is not there")
+    predict.add_argument("source", help="as of count")
+    predict.add_argument("--device", help="a card of vitbench/devices.toml, or here (default: this machine's card)")
+    predict.add_argument("--image", metavar="H[xW]", help="pixels (default: the model's own)")
+    predict.add_argument("--batch", type=int, default=1, help="images (default: 1)")
+    predict.add_argument("--dtype", help="amp (default), amp-bfloat16, float16, bfloat16, float32; on a CPU float32")
+    predict.add_argument("--mode", choices=("inference", "training"), default="inference")
+    predict.add_argument("--backend", default="sdpa", help="naive or sdpa; of the suite's models also a member of sdpa")
+    predict.add_argument("--compiled", action="store_true", help="as torch.compile runs it")
+    predict.add_argument("--window", type=int, help="of the suite's own models: instead of their window")
+    predict.add_argument("--patch", type=int, help="of the suite's own models: instead of their patch")
+    predict.add_argument("--json", action="store_true", help="everything, as docs/json.md says")
+    predict.set_defaults(command=_predict)
     calibrate = commands.add_parser("calibrate", help="what this CPU gives in a second, from the records of a run")
     calibrate.add_argument("run", type=Path, help="folder of a run on the CPU; calibration.json is written there")
     calibrate.add_argument("--json", action="store_true", help="what is written, as docs/json.md says")

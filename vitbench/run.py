@@ -9,14 +9,13 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import random
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,17 +32,18 @@ from vitbench.folder import (
     wanted,
     write_whole,
 )
+from vitbench.pace import START, Pace, shuffled
 from vitbench.plan import Plan
 from vitbench.process import BudgetSpentError, end, how, last_line, start, watch
 from vitbench.record import Record, append_line
 from vitbench.refusal import Refusal
-from vitbench.shape import Shape
 from vitbench.worker import RESTART, TAKES, UNWRITABLE
 
 ROOT = Path(__file__).resolve().parents[1]
 NO_HARNESS = (2, 3, 4)  # pytest's exit codes for an error before the first test
 
-Progress = Callable[[int, int, str], None]  # records there, records wanted, what is going on
+# Records there, records wanted, what is going on, seconds left (None: not predicted)
+Progress = Callable[[int, int, str, float | None], None]
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,25 @@ class Run:
     progress: Progress
     lock: int
     until: float | None
+    pace: Pace = field(default_factory=lambda: Pace({}))
 
     @property
     def records(self) -> Path:
         return self.folder / "records.jsonl"
 
 
-def run(folder: Path, plan: Plan, effort: Effort, environment: dict[str, Any], progress: Progress) -> None:
+def run(
+    folder: Path,
+    plan: Plan,
+    effort: Effort,
+    environment: dict[str, Any],
+    progress: Progress,
+    predicted: Mapping[str, float] | None = None,
+) -> None:
     """Bring the folder's evidence up to the effort. Raises Refusal where it holds another plan or environment.
+
+    predicted: seconds of a call by case id, as far as they are known, for the order of the first pass and the time
+    left.
 
     KeyboardInterrupt ends the worker and passes on; every record so far stays.
     """
@@ -72,7 +83,7 @@ def run(folder: Path, plan: Plan, effort: Effort, environment: dict[str, Any], p
     with locked(folder) as lock:
         agree(folder, plan, effort, environment)
         _peaks(folder, plan)
-        this = Run(folder, plan, effort, environment["id"], progress, lock, until)
+        this = Run(folder, plan, effort, environment["id"], progress, lock, until, Pace(predicted or {}))
         with suppress(BudgetSpentError):
             _passes(this)
 
@@ -84,24 +95,11 @@ def _passes(run: Run) -> None:
             if not lacking:
                 break
             short = [case for case, usable in lacking.items() if usable < run.effort.least]
-            _worker(run, pass_, shuffled(short or list(lacking), run.plan.seed + pass_), added=not short)
+            cheap_first = run.pace.seconds if pass_ == 0 else {}
+            order = shuffled(short or list(lacking), run.plan.seed + pass_, cheap_first)
+            _worker(run, pass_, order, added=not short)
         if not cases:
             return
-
-
-def shuffled(cases: list[Case], seed: int) -> list[Case]:
-    """In random order, but cases of the same shape, dtype and mode next to one another, in random order too.
-
-    They will be compared, and what changes from minute to minute is then the same for them.
-    """
-    draw, groups = random.Random(seed), dict[tuple[Shape, str, str], list[Case]]()
-    for case in cases:
-        groups.setdefault((case.shape, case.dtype, case.mode), []).append(case)
-    order = list(groups.values())
-    draw.shuffle(order)
-    for group in order:
-        draw.shuffle(group)
-    return [case for group in order for case in group]
 
 
 def _peaks(folder: Path, plan: Plan) -> None:
@@ -145,16 +143,23 @@ def _worker(run: Run, pass_: int, cases: list[Case], added: bool) -> None:
 def _ended(run: Run, pass_: int, cases: list[Case], added: bool) -> int:
     """The exit code of a worker over the cases, its progress told meanwhile."""
     there = len(recorded(run.folder))
-    total = there + len(cases) * max(1, run.effort.least - pass_)
+    more = max(1, run.effort.least - pass_) - 1  # passes over them after this one
+    total = there + len(cases) * (1 + more)
+    whole = ahead = START + run.pace.visits(cases, pass_ == 0)
+    later = more * (START + run.pace.visits(cases, first=False))
     with tempfile.TemporaryDirectory() as scratch, (run.folder / "worker.log").open("ab") as log:
         todo = Path(scratch) / "todo.json"
         todo.write_text(json.dumps(_todo(run, pass_, cases)))
         process = start(todo, log, run.lock, ROOT)
         try:
             for done in watch(process, run.records, run.effort.case_limit, run.until if added else None):
-                at = next((case for case in cases if case.id not in done), cases[-1])
-                run.progress(there + len(done), total, f"pass {pass_ + 1}{' (added)' if added else ''}: {at.id}")
+                open_ = [case for case in cases if case.id not in done]
+                ahead = run.pace.visits(open_, pass_ == 0) + START * (not done)
+                left = run.pace.left(whole - ahead, ahead + later)
+                at = (open_ or cases[-1:])[0]
+                run.progress(there + len(done), total, f"pass {pass_ + 1}{' (added)' * added}: {at.id}", left)
         finally:
+            run.pace.done += whole - ahead
             end(process)
     return process.returncode
 

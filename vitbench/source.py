@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from vitbench.model import CHANNELS, models
+from vitbench.model import CHANNELS, Variant, models
 from vitbench.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def open_source(
     Raises Refusal, the model's own words kept.
     """
     if is_builtin(source):
-        return _builtin(source, image, batch, device, "naive" if eager else "sdpa")
+        return of_variant(models[source], image, batch, device, "naive" if eager else "sdpa")
     kind, _, name = source.partition(":")
     if not name or not all(part.isidentifier() for part in kind.split(".")):
         raise Refusal(f"source {source!r} is none of {FORMS}")
@@ -120,8 +120,8 @@ def _described(made: object) -> str:
     return "a class" if isinstance(made, type) else f"a {type(made).__name__}"
 
 
-def _builtin(source: str, image: Image | None, batch: int, device: str, backend: str) -> Opened:
-    variant = models[source]
+def of_variant(variant: Variant, image: Image | None, batch: int, device: str, backend: str) -> Opened:
+    """A model of the suite. backend: of its softmax attention, if it has any."""
     from vitbench.case import Case
     from vitbench.program import build
 
@@ -131,7 +131,7 @@ def _builtin(source: str, image: Image | None, batch: int, device: str, backend:
     case = Case(variant.model, shape, backend if variant.model.attentions(shape) else "own", scope="model")
     program = build(case, device=device)
     height, width = program.inputs[0].shape[-2:]
-    return Opened(source, program.module.requires_grad_().eval(), program.inputs, (height, width))
+    return Opened(variant.name, program.module.requires_grad_().eval(), program.inputs, (height, width))
 
 
 def _of_library(

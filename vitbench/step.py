@@ -111,12 +111,35 @@ class Step(NamedTuple):
         )
 
 
+class Held(NamedTuple):
+    """Bytes of a call. parameter_bytes: of weights and buffers. input_bytes: of the inputs.
+
+    moments: held above these at once: what does not grow with the batch (casts of weights, their gradients), and what
+    does; those moments of which none other holds more of both. Space that operators take within themselves is NOT in
+    it.
+    """
+
+    parameter_bytes: int
+    input_bytes: int
+    moments: tuple[tuple[int, int], ...]
+
+    def peak(self, scale: float = 1) -> int:
+        """Of a batch that many times the traced one."""
+        most = max((fixed + scale * growing for fixed, growing in self.moments), default=0)
+        return ceil(self.parameter_bytes + scale * self.input_bytes + most)
+
+    def largest(self, batch: int, memory_bytes: int) -> int:
+        """Images whose peak is within the bytes, 0 if none. batch: images traced."""
+        room = memory_bytes - self.parameter_bytes
+        rates = [(room - fixed) * batch // (self.input_bytes + growing) for fixed, growing in self.moments]
+        return max(0, min(rates, default=0))
+
+
 @dataclass(frozen=True)
 class Trace:
     """One call of a model, or forward and backward of one. batch: images that it was traced with.
 
-    parameter_bytes: of weights and buffers. activation_bytes: held at the peak above these, the inputs and (in
-    training) the gradients of weights.
+    activation_bytes: held at the peak above weights, buffers, inputs and (in training) the gradients of weights.
     """
 
     source: str
@@ -126,6 +149,7 @@ class Trace:
     dtype: str
     steps: Sequence[Step]
     activation_bytes: int
+    held: Held | None = None
 
     def works(self, batch: int | None = None, tile: int = 1) -> Iterator[Work]:
         """On that many images; None: as traced. tile: of fused attention, as of Step.work."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import warnings
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from itertools import count
 from typing import Any
@@ -20,45 +20,64 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map_only
 
 from vitbench import compiler, formulas, kinds
+from vitbench.autocast import AMP, as_on_cuda, autocast
 from vitbench.exact import fused
 from vitbench.exact.lifetimes import Lifetimes
 from vitbench.exact.roles import DATA, WEIGHTS, Roles
 from vitbench.exact.watch import tensors
+from vitbench.placed import placed
 from vitbench.refusal import Refusal
 from vitbench.source import Opened, said
-from vitbench.step import Part, Step, Trace
+from vitbench.step import Held, Part, Step, Trace
 from vitbench.work import PRODUCTS
 
-AMP = {"amp": torch.float16, "amp-bfloat16": torch.bfloat16}  # products in half precision, weights in float32
+cuda: Any = torch.backends.cuda
+FUSED = (cuda.flash_sdp_enabled, cuda.mem_efficient_sdp_enabled, cuda.cudnn_sdp_enabled)
 
 
-def trace(opened: Opened, batch: int, *, device: str = "cuda", dtype: str = "amp", mode: str = "inference") -> Trace:
+def trace(
+    opened: Opened,
+    batch: int,
+    *,
+    device: str = "cuda",
+    dtype: str = "amp",
+    mode: str = "inference",
+    on: str | None = None,
+) -> Trace:
     """opened: on meta tensors, with inputs of that batch. dtype: amp, amp-bfloat16, float32, float16 or bfloat16.
 
+    on: where the fake tensors say that they are. None: on the device; in training on CUDA, whose backward would need
+    one, on the CPU, which stands in for it.
     Raises Refusal where the model cannot be traced, in its own words.
     """
+    on = on or ("cpu" if mode == "training" else device)
     quiet = warnings.catch_warnings(), redirect_stdout(sys.stderr)
+    lists = as_on_cuda() if on != device and dtype in AMP else nullcontext()
     try:
-        with quiet[0], quiet[1], compiler.turned_off(), FakeTensorMode(), _placed(opened, device, dtype) as inputs:
+        with quiet[0], quiet[1], lists, compiler.turned_off(), FakeTensorMode(), placed(opened, on, dtype) as inputs:
             warnings.simplefilter("ignore")
             weights = [*opened.module.parameters(), *opened.module.buffers()]
-            tracer = Tracer([*tensors(inputs)], weights)
+            tracer = Tracer([*tensors(inputs)], weights, fusing=device != "cpu")
             opened.module.train(mode == "training")
-            with torch.device(device), fused.intercepted(tracer), tracer:
-                _run(opened.module, inputs, device, dtype, mode)
+            with torch.device(on), fused.intercepted(tracer), tracer:
+                _run(opened.module, inputs, on, dtype, mode)
             gradients = [weight.grad for weight in weights if weight.grad is not None]
+            held = Held(
+                parameter_bytes=_bytes(weights),
+                input_bytes=_bytes(tensors(inputs)),
+                moments=tuple(tracer.lifetimes.moments(tracer.fixed(gradients))),
+            )
             peak = tracer.lifetimes.peak(without=gradients)
     except (Exception, SystemExit) as error:
         raise Refusal(f"{opened.source} cannot be traced: {said(error)}") from error
     opened.module.eval()
-    return Trace(opened.source, opened.image, batch, mode, dtype, tracer.steps, peak)
+    return Trace(opened.source, opened.image, batch, mode, dtype, tracer.steps, peak, held)
 
 
 def _run(module: nn.Module, inputs: tuple[Any, ...], device: str, dtype: str, mode: str) -> None:
-    with torch.set_grad_enabled(mode == "training"), _autocast(device, dtype):
+    with torch.set_grad_enabled(mode == "training"), autocast(device, dtype):
         result = module(*inputs)
     if mode == "training":
         outputs = [one for one in tensors(result) if one.requires_grad]
@@ -70,14 +89,22 @@ def _run(module: nn.Module, inputs: tuple[Any, ...], device: str, dtype: str, mo
 class Tracer(TorchDispatchMode):
     """Sees the operators of a call. It is a `fused.Watcher`."""
 
-    def __init__(self, inputs: list[Tensor], weights: list[Tensor]) -> None:
+    def __init__(self, inputs: list[Tensor], weights: list[Tensor], *, fusing: bool) -> None:
+        """fusing: the device has fused attention. On the CPU torch's own choice is seen, even without it."""
         super().__init__()  # type: ignore[no-untyped-call]
+        self.fusing = fusing
         self.steps: list[Step] = []
         self.roles, self.lifetimes = Roles(inputs), Lifetimes([*inputs, *weights])
         self.notes: list[str] = []
         self._numbers: weakref.WeakKeyDictionary[torch.UntypedStorage, int] = weakref.WeakKeyDictionary()
         self._next = count()
         self._paused = False
+        self._fixed: set[int] = set()  # storages, by Lifetimes, of what follows from weights alone
+
+    def fixed(self, gradients: Iterable[Tensor]) -> set[int]:
+        """Storages, as Lifetimes numbers them, that do not grow with the batch. gradients: of weights."""
+        numbers = self.lifetimes.numbers
+        return self._fixed | {numbers[id(one.untyped_storage())] for one in gradients}
 
     @contextmanager
     def pause(self) -> Iterator[None]:
@@ -93,8 +120,8 @@ class Tracer(TorchDispatchMode):
         return nullcontext()
 
     def fuses(self, query: Tensor) -> bool:
-        """Fused kernels take (B, H, N, d) and nothing else. On the CPU torch's own choice is seen, even without one."""
-        return query.ndim == 4 and query.device.type != "cpu"
+        """Fused kernels take (B, H, N, d) and nothing else; none is taken where all are turned off (`sdpa.math`)."""
+        return self.fusing and query.ndim == 4 and any(allowed() for allowed in FUSED)
 
     def attended(self, given: tuple[Tensor | None, ...], out: Tensor, pairs: int) -> tuple[int, int]:
         q, k, v, *_ = given
@@ -142,10 +169,18 @@ class Tracer(TorchDispatchMode):
         read, written = ([one for one in some if one is not None] for some in (given, made))
         role = DATA if any(self.roles.of(one).data for one in read) else WEIGHTS
         for one in written:
-            self.roles.give(one, self.roles.of(one) | role)
-        dtype = _name((read or written)[-1 if kind in PRODUCTS else 0].dtype)
+            role_ = self.roles.of(one) | role
+            self.roles.give(one, role_)
+            self._lies(one, role_.data)
+        last = kind in PRODUCTS and kind != "attention"  # weights come last, a mask after q, k, v
+        dtype = _name((read or written)[-1 if last else 0].dtype)
         parts = tuple(map(self._part, read)), tuple(map(self._part, written))
         self.steps.append(Step(name, kind, dtype, macs, inner, *parts))
+
+    def _lies(self, tensor: Tensor, data: bool) -> None:
+        number = self.lifetimes.numbers.get(id(tensor.untyped_storage()))
+        if number is not None:
+            (self._fixed.discard if data else self._fixed.add)(number)
 
     def _copied(self, tensor: Tensor) -> Tensor:
         """The copy that a kernel makes for itself, dense."""
@@ -166,56 +201,6 @@ def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-@contextmanager
-def _autocast(device: str, dtype: str) -> Iterator[None]:
-    """As torch.autocast, which looks for the device; without one, the switches behind it."""
-    if dtype not in AMP:
-        yield
-        return
-    before = torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
-    torch.set_autocast_enabled(device, True)
-    torch.set_autocast_dtype(device, AMP[dtype])
-    torch.autocast_increment_nesting()
-    try:
-        yield
-    finally:
-        if torch.autocast_decrement_nesting() == 0:
-            torch.clear_autocast_cache()
-        torch.set_autocast_enabled(device, before[0])
-        torch.set_autocast_dtype(device, before[1])
-
-
-@contextmanager
-def _placed(opened: Opened, device: str, dtype: str) -> Iterator[tuple[Any, ...]]:
-    """Inside, the module's tensors are fake ones of a device, and so are the inputs that it gives.
-
-    What a module keeps outside its buffers moves along.
-    """
-    memo: dict[int, Tensor] = {}
-
-    def place(one: Tensor) -> Tensor:
-        if id(one) not in memo:
-            kind = getattr(torch, dtype) if dtype not in AMP and one.is_floating_point() else one.dtype
-            placed = torch.empty_strided(one.shape, one.stride(), dtype=kind, device=device)
-            placed.requires_grad_(one.requires_grad)
-            weight = isinstance(one, nn.Parameter)
-            memo[id(one)] = nn.Parameter(placed, one.requires_grad) if weight else placed
-        return memo[id(one)]
-
-    def moved(value: Any) -> Any:
-        tree: Any = tree_map_only(Tensor, place, value)
-        return tree
-
-    before: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    for module in opened.module.modules():
-        holders: tuple[Any, ...] = (module._parameters, module._buffers, module.__dict__)
-        for holder in holders:
-            found = {name: one for name, one in holder.items() if isinstance(one, (Tensor, list, tuple))}
-            found = {name: one for name, one in found.items() if any(True for _ in tensors(one))}
-            before.append((holder, found))
-            holder.update({name: moved(one) for name, one in found.items()})
-    try:
-        yield moved(opened.inputs)
-    finally:
-        for holder, found in before:
-            holder.update(found)
+def _bytes(some: Iterable[Tensor]) -> int:
+    """Of their storages, each once."""
+    return sum({id(storage): int(storage.nbytes()) for storage in [one.untyped_storage() for one in some]}.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from vitbench.cpu import NAMES, Constants
 from vitbench.refusal import Refusal
 
 FILE = "calibration.json"
+PROCESSOR = ("cpu", "cores", "threads")  # of an environment: what a calibration holds for
 
 Calibration = dict[str, Any]  # as docs/json.md says
 
@@ -26,6 +28,19 @@ def read(folder: Path) -> Calibration:
     except (ValueError, TypeError, KeyError, AttributeError):
         raise Refusal(f"{folder / FILE} is damaged; write it anew: vitbench calibrate {folder}") from None
     return found
+
+
+def newest_of(results: Path, environment: Mapping[str, Any]) -> Calibration | None:
+    """The newest of the runs there, or of those in reference/, of that cpu with as many cores and threads; None if
+    there is none. Raises Refusal for one that is damaged.
+    """
+    for folder in (results, results / "reference"):
+        for path in sorted(folder.glob(f"*/{FILE}"), key=lambda path: -path.stat().st_mtime):
+            found = read(path.parent)
+            own = found.get("environment") or {}
+            if all(own.get(key) == environment[key] for key in PROCESSOR):
+                return found
+    return None
 
 
 def constants_of(calibration: Calibration) -> Constants:

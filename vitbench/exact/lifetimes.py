@@ -7,7 +7,7 @@ NOT seen, but can be told. On meta tensors too, where nothing is allocated.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from itertools import accumulate
 
 import torch
@@ -60,6 +60,21 @@ class Lifetimes:
             total += size
             part += size if number in chosen else 0
             found = max(found, (total, part), key=lambda pair: pair[0])
+        return found
+
+    def moments(self, fixed: Container[int]) -> list[tuple[int, int]]:
+        """Bytes held at once, of some storages and of all others, where no other moment holds more of both.
+
+        fixed: the storages' numbers.
+        """
+        held, seen = (0, 0), set[tuple[int, int]]()
+        for number, size in self.events:
+            held = (held[0] + size, held[1]) if number in fixed else (held[0], held[1] + size)
+            seen.add(held)
+        found: list[tuple[int, int]] = []
+        for some, others in sorted(seen, reverse=True):
+            if not found or others > found[-1][1]:
+                found.append((some, others))
         return found
 
     def peak(self, without: Iterable[Tensor] = ()) -> int:

@@ -39,9 +39,7 @@ def environment(device: str) -> dict[str, Any]:
         "device": device,
         "device_name": _device_name(device),
         "device_uuid": _device_uuid(device),
-        "cpu": _cpu_name(),
-        "cores": psutil.cpu_count(logical=False),
-        "threads": torch.get_num_threads(),
+        **processor(),
         "memory_bytes": psutil.virtual_memory().total,
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "python": platform.python_version(),
@@ -61,6 +59,11 @@ def environment(device: str) -> dict[str, Any]:
         "commit": _git("rev-parse", "HEAD"),
         "dirty": None if status is None else bool(status),
     }
+
+
+def processor() -> dict[str, Any]:
+    """What a calibration holds for: cpu, cores, threads."""
+    return {"cpu": _cpu_name(), "cores": psutil.cpu_count(logical=False), "threads": torch.get_num_threads()}
 
 
 def source() -> str:

@@ -1,0 +1,152 @@
+"""What a time is predicted for: a card by its datasheet, or the CPU that this runs on by its calibration."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from math import exp
+from pathlib import Path
+from typing import NamedTuple
+
+from vitbench import cpu, gpu
+from vitbench.calibrate.document import Calibration, constants_of, newest_of
+from vitbench.devices import Card, card, cards
+from vitbench.knowledge import HELD, Knowledge, known
+from vitbench.memory import CPU, held
+from vitbench.refusal import Refusal
+from vitbench.source import Opened
+from vitbench.step import Trace
+from vitbench.work import Work
+
+HERE = "here"
+ROOT = Path(__file__).resolve().parents[1]
+DTYPES = ("amp", "amp-bfloat16", "float16", "bfloat16", "float32")
+OVERSIGHT = "peak_bytes leave out what libraries take within operators, and memory that lies free between tensors"
+Price = Callable[[Work], float]  # seconds of one row of work
+
+
+class Way(NamedTuple):
+    """How a program runs. family: of the model, as validation names it; None: another."""
+
+    dtype: str
+    mode: str
+    compiled: bool
+    family: str | None
+
+
+class Machine(NamedTuple):
+    """name: as it is asked for. device: cuda or cpu, what programs are traced for. dtypes: the first is the default.
+
+    memory_bytes: None where it is not known. tile: of fused attention, as of Step.work. known: of programs of a way;
+    raises Refusal where nothing is. price: by constants. peak: bytes of a call that was traced. largest: images that
+    the memory holds, None: not told. notes: what these leave out.
+    """
+
+    name: str
+    title: str
+    device: str
+    dtypes: tuple[str, ...]
+    memory_bytes: int | None
+    tile: int
+    known: Callable[[Way], Knowledge]
+    price: Callable[[Mapping[str, float]], Price]
+    peak: Callable[[Opened, Trace], int]
+    largest: Callable[[Trace], int | None]
+    notes: tuple[str, ...] = ()
+
+
+def on_card(card: Card) -> Machine:
+    def known_of(way: Way) -> Knowledge:
+        held = (way.dtype, way.mode) == HELD
+        return known(card.name, compiled=way.compiled, family=way.family, held=held)
+
+    def peak(_: Opened, trace: Trace) -> int:
+        assert trace.held is not None
+        return trace.held.peak()
+
+    def largest(trace: Trace) -> int | None:
+        assert trace.held is not None
+        return None if card.memory is None else trace.held.largest(trace.batch, card.memory)
+
+    return Machine(
+        name=card.name,
+        title=card.title,
+        device="cuda",
+        dtypes=DTYPES,
+        memory_bytes=card.memory,
+        tile=1,
+        known=known_of,
+        price=lambda constants: lambda work: float(gpu.kernel_seconds(work, card, constants)),
+        peak=peak,
+        largest=largest,
+        notes=(OVERSIGHT,),
+    )
+
+
+def on_cpu(title: str, memory_bytes: int | None, calibration: Calibration) -> Machine:
+    def known_of(way: Way) -> Knowledge:
+        if way.compiled:
+            raise Refusal("compiled programs are not predicted on the CPU; expected no --compiled, or a card")
+        low, high = (exp(calibration["log_error_quantiles"][share]) for share in ("0.05", "0.95"))
+        words = (
+            f"constants calibrated on this machine; nine of ten held-out times took {low:.2f} to {high:.2f} times it"
+        )
+        return Knowledge("calibrated", constants_of(calibration), (low, high), words)
+
+    return Machine(
+        name=HERE,
+        title=title,
+        device="cpu",
+        dtypes=(cpu.DTYPE,),
+        memory_bytes=memory_bytes,
+        tile=cpu.TILE,
+        known=known_of,
+        price=lambda constants: lambda work: cpu.seconds([work], constants),
+        peak=lambda opened, trace: held(opened, trace.mode, device=CPU).peak_bytes,
+        largest=lambda _: None,
+    )
+
+
+def machine(name: str | None, results: Path = ROOT / "results") -> Machine:
+    """A card by its name in devices.toml, or the one here. None: the card here, if there is one.
+
+    Raises Refusal for an unknown one, and where nothing is known of the one here.
+    """
+    if name not in (None, HERE):
+        return on_card(card(str(name)))
+    found = _card_here()
+    if found is None and name is None:
+        raise Refusal(f"torch sees no card here; expected --device {HERE} (this CPU), {', '.join(cards())}")
+    if found is None:
+        return cpu_here(results)
+    for one in cards().values():
+        if _words(found) <= _words(one.title):
+            return on_card(one)
+    return on_card(card(found))  # refuses it, and says how to add it
+
+
+def _card_here() -> str | None:
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else None
+
+
+def _words(title: str) -> set[str]:
+    """NVIDIA A100-SXM4-40GB and NVIDIA A100 SXM4 40 GB are one card."""
+    joined = re.sub(r"(\d+) ?gb", r"\1gb", title.lower())
+    return set(re.findall(r"\w+", joined)) - {"nvidia", "tesla", "hbm3"}
+
+
+def cpu_here(results: Path) -> Machine:
+    """By the newest calibration of this very CPU with as many threads. Raises Refusal where there is none."""
+    import psutil
+
+    from vitbench.measure.environment import processor
+
+    own = processor()
+    if (found := newest_of(results, own)) is not None:
+        return on_cpu(f"{own['cpu']}, {own['threads']} threads", psutil.virtual_memory().total, found)
+    raise Refusal(
+        f"no run of this CPU ({', '.join(f'{key} {value}' for key, value in own.items())}) is calibrated under "
+        f"{results}: make bench DEVICE=cpu, then vitbench calibrate RUN; or name a card: {', '.join(cards())}"
+    )
