@@ -84,11 +84,8 @@ class Asked:
         return of_variant(variant, self.image, self.batch, "meta", self.backend)
 
     def family(self) -> str | None:
-        """As validation names it: timm's file of the model. A model of the suite with attention has its own name."""
+        """As validation names it: timm's file of the model; None of another library."""
         library, _, name = self.source.partition(":")
-        if is_builtin(self.source):
-            variant = models[self.source]
-            return variant.model.name if variant.model.attentions(variant.shape()) else None
         if library != "timm":
             return None
         from vitbench.validation.traces import family

@@ -10,14 +10,17 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from math import exp
 from typing import Any, NamedTuple
 
+from vitbench.calibrate.document import Calibration, constants_of
 from vitbench.gpu import DATASHEET, Constants
 
 FITTED = "fitted.json"
 SCHEMA = 1
 LEVELS = ("datasheet", "fitted", "calibrated")
 HELD = "amp", "inference"  # dtype and mode of what was published
+KINDS = ("no attention", "attention")
 LEAST = 20  # held-out times that earn an interval; fewer tell nothing of one in ten
 SHARES = (0.05, 0.95)
 
@@ -33,25 +36,44 @@ class Knowledge(NamedTuple):
     words: str
 
 
-def known(card: str, *, compiled: bool = False, family: str | None = None, held: bool = True) -> Knowledge:
-    """card: of `devices`. family: of timm; None: not known. held: of the dtype and mode that was published."""
+def known(
+    card: str,
+    *,
+    compiled: bool = False,
+    family: str | None = None,
+    attention: bool = True,
+    lacking: str | None = None,
+) -> Knowledge:
+    """card: of `devices`. family: of timm; None: another. attention: whether the program has some. lacking: why times
+    like these were not published, if so.
+    """
     values = _fitted()
     found = next((one for one in values["constants"] if one["compiled"] is compiled), None)
     if found is None:
         return Knowledge("datasheet", DATASHEET, None, "the datasheet alone; no interval: nothing was held against it")
     cards = sorted({one["card"] for one in values["tables"] if one["name"] in found["tables"]})
     words = f"constants fitted on published times of {', '.join(cards)}"
-    if not held:
-        return Knowledge("fitted", found["values"], None, f"{words}; no interval: published are {' '.join(HELD)} alone")
+    if lacking:
+        return Knowledge("fitted", found["values"], None, f"{words}; no interval: {lacking}")
     left_out = "family" if card in cards else "card"
-    for name in (family, "attention"):
-        interval = values["intervals"].get(f"{'compiled' if compiled else 'eager'} {left_out} {name}")
-        if interval and family:
-            of = f"{name} models" if name == "attention" else f"models like {name}"
+    for kind, of in ((family, f"models like {family}"), (KINDS[attention], f"models with {KINDS[attention]}")):
+        interval = values["intervals"].get(f"{'compiled' if compiled else 'eager'} {left_out} {kind}")
+        if interval:
             told = f"nine of ten {of}, their {left_out} left out, took {interval[0]:.2f} to {interval[1]:.2f} times it"
             return Knowledge("fitted", found["values"], tuple(interval), f"{words}; {told}")
-    why = "no such model was held out" if not family else "no other card was held out"
-    return Knowledge("fitted", found["values"], None, f"{words}; no interval: {why}")
+    return Knowledge("fitted", found["values"], None, f"{words}; no interval: no other card was held out")
+
+
+def calibrated(calibration: Calibration) -> Knowledge:
+    """Of this machine's CPU, by a calibration.json."""
+    low, high = (exp(calibration["log_error_quantiles"][share]) for share in ("0.05", "0.95"))
+    told = f"constants calibrated on this machine; nine of ten held-out times took {low:.2f} to {high:.2f} times it"
+    return Knowledge("calibrated", constants_of(calibration), (low, high), told)
+
+
+def fitted_to() -> set[str]:
+    """Names of the tables that the constants were fitted to."""
+    return {one["name"] for one in _fitted()["tables"]}
 
 
 @cache
@@ -74,8 +96,7 @@ def earned(validation: Mapping[str, Any]) -> dict[str, Any]:
         way = "compiled" if fitted[row["table"]] else "eager"
         for left_out, seconds in row["predicted"].items():
             if seconds is not None:
-                kinds = [row["family"], *["attention"] * row["attention"]]
-                for kind in kinds:
+                for kind in (row["family"], KINDS[row["attention"]]):
                     ratios.setdefault(f"{way} {left_out} {kind}", []).append(row["seconds"] / seconds)
     return {
         "schema": SCHEMA,

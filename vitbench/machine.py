@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from math import exp
 from pathlib import Path
 from typing import NamedTuple
 
 from vitbench import cpu, gpu
-from vitbench.calibrate.document import Calibration, constants_of, newest_of
+from vitbench.calibrate.document import Calibration, newest_of
 from vitbench.devices import Card, card, cards
-from vitbench.knowledge import HELD, Knowledge, known
+from vitbench.knowledge import HELD, Knowledge, calibrated, known
 from vitbench.memory import CPU, held
 from vitbench.refusal import Refusal
 from vitbench.source import Opened
@@ -26,12 +25,13 @@ Price = Callable[[Work], float]  # seconds of one row of work
 
 
 class Way(NamedTuple):
-    """How a program runs. family: of the model, as validation names it; None: another."""
+    """How a program runs. family: of the model, as validation names it; None: another. attention: if it has any."""
 
     dtype: str
     mode: str
     compiled: bool
     family: str | None
+    attention: bool
 
 
 class Machine(NamedTuple):
@@ -57,8 +57,8 @@ class Machine(NamedTuple):
 
 def on_card(card: Card) -> Machine:
     def known_of(way: Way) -> Knowledge:
-        held = (way.dtype, way.mode) == HELD
-        return known(card.name, compiled=way.compiled, family=way.family, held=held)
+        lacking = None if (way.dtype, way.mode) == HELD else f"published are {' '.join(HELD)} alone"
+        return known(card.name, compiled=way.compiled, family=way.family, attention=way.attention, lacking=lacking)
 
     def peak(_: Opened, trace: Trace) -> int:
         assert trace.held is not None
@@ -87,11 +87,7 @@ def on_cpu(title: str, memory_bytes: int | None, calibration: Calibration) -> Ma
     def known_of(way: Way) -> Knowledge:
         if way.compiled:
             raise Refusal("compiled programs are not predicted on the CPU; expected no --compiled, or a card")
-        low, high = (exp(calibration["log_error_quantiles"][share]) for share in ("0.05", "0.95"))
-        words = (
-            f"constants calibrated on this machine; nine of ten held-out times took {low:.2f} to {high:.2f} times it"
-        )
-        return Knowledge("calibrated", constants_of(calibration), (low, high), words)
+        return calibrated(calibration)
 
     return Machine(
         name=HERE,

@@ -73,11 +73,11 @@ class Prediction:
 def predict(asked: Asked, machine: Machine) -> Prediction:
     """Raises Refusal for what cannot be asked of the machine, and for a source that cannot be traced."""
     dtype = asked.dtype_on(machine)
-    knowledge = machine.known(Way(dtype, asked.mode, asked.compiled, asked.family()))
     opened = asked.opened(machine.device, dtype)
     from vitbench.trace import trace
 
     traced = trace(opened, asked.batch, device=machine.device, dtype=dtype, mode=asked.mode)
+    knowledge = machine.known(Way(dtype, asked.mode, asked.compiled, asked.family(), traced.attends))
     run = traced
     if asked.compiled:
         from vitbench.regions import compiled

@@ -22,6 +22,7 @@ BYTES = {
 # On CUDA these have a thread for each pixel of the result, which walks through images and channels, unless neighbours
 # along the axis of channels are neighbours in memory.
 SERIAL = {"upsample_bilinear2d", "upsample_bicubic2d"}
+SOFTMAX = {"_softmax", "_safe_softmax"}
 CHANNELS = 1  # the axis of (B, C, H, W)
 
 
@@ -150,6 +151,14 @@ class Trace:
     steps: Sequence[Step]
     activation_bytes: int
     held: Held | None = None
+
+    @property
+    def attends(self) -> bool:
+        """Whether it has softmax attention: fused, or a softmax and a product of data with data."""
+        if any(step.kind == "attention" for step in self.steps):
+            return True
+        pairs = any(step.kind == "product" and all(part.data for part in step.given) for step in self.steps)
+        return pairs and any(step.operator in SOFTMAX for step in self.steps)
 
     def works(self, batch: int | None = None, tile: int = 1) -> Iterator[Work]:
         """On that many images; None: as traced. tile: of fused attention, as of Step.work."""

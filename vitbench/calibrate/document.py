@@ -38,7 +38,7 @@ def newest_of(results: Path, environment: Mapping[str, Any]) -> Calibration | No
         for path in sorted(folder.glob(f"*/{FILE}"), key=lambda path: -path.stat().st_mtime):
             found = read(path.parent)
             own = found.get("environment") or {}
-            if all(own.get(key) == environment[key] for key in PROCESSOR):
+            if all(own.get(key) == environment[key] for key in PROCESSOR if key in environment):
                 return found
     return None
 

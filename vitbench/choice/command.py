@@ -22,7 +22,7 @@ def command(options: argparse.Namespace) -> int:
 
         figure.refuse(options.figure)
     asked = Asked(Budget(latency, memory), images, options.throughput, families)
-    found = choose(asked, target(options.device, options.dtype))
+    found = choose(asked, target(options.device, options.dtype, batches=options.throughput))
     if options.figure:
         figure.write(found, options.figure)
     if options.json:

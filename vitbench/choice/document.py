@@ -17,6 +17,7 @@ def as_json(choice: Choice) -> dict[str, Any]:
         "device_name": target.title,
         "dtype": target.dtype,
         "knowledge": target.knowledge.level,
+        "words": target.knowledge.words,
         "latency": asked.budget.latency,
         "memory": choice.memory,
         "images": list(asked.images),

@@ -20,7 +20,8 @@ def show(choice: Choice, console: Console, everything: bool) -> None:
     """What was asked, the rows, and the command that predicts each."""
     rows = choice.rows if everything else choice.largest()[:MOST]
     console.print(_heading(choice), style="bold", markup=False, soft_wrap=True)
-    console.print(_known(choice), markup=False, soft_wrap=True)
+    knowledge = choice.target.knowledge
+    console.print(f"knowledge: {knowledge.level}; {knowledge.words}", markup=False, soft_wrap=True)
     chosen = "all of them" if everything else f"of each model the largest image, {len(rows)} rows (--all, --json: all)"
     console.print(
         f"{choice.configurations:,} configurations, {choice.fitting:,} fit, {len(choice.rows):,} in the Pareto set; "
@@ -41,14 +42,6 @@ def _heading(choice: Choice) -> str:
     batch = "the batch of most images/s" if choice.asked.throughput else "one image at a time"
     within = f"within {' and '.join(filter(None, bounds))}"
     return f"{choice.target.title}, {choice.target.dtype}: {within}, images {images[0]} to {images[1]}, {batch}"
-
-
-def _known(choice: Choice) -> str:
-    knowledge = choice.target.knowledge
-    if knowledge.interval is None:
-        return f"knowledge: {knowledge.level}; no interval"
-    low, high = knowledge.interval
-    return f"knowledge: {knowledge.level}; 9 of 10 times are {low:.2f} to {high:.2f} times what is predicted"
 
 
 def _table(choice: Choice, rows: Rows) -> Table:

@@ -19,6 +19,7 @@ from typing import Any
 import psutil
 import torch
 
+from vitbench import processor as cpu
 from vitbench.case import DEVICES
 from vitbench.measure import telemetry
 from vitbench.refusal import Refusal
@@ -63,7 +64,7 @@ def environment(device: str) -> dict[str, Any]:
 
 def processor() -> dict[str, Any]:
     """What a calibration holds for: cpu, cores, threads."""
-    return {"cpu": _cpu_name(), "cores": psutil.cpu_count(logical=False), "threads": torch.get_num_threads()}
+    return {"cpu": cpu.name(), "cores": psutil.cpu_count(logical=False), "threads": torch.get_num_threads()}
 
 
 def source() -> str:
@@ -97,19 +98,11 @@ def _version(package: str) -> str | None:
 
 
 def _device_name(device: str) -> str:
-    return torch.cuda.get_device_name() if device == "cuda" else _cpu_name()
+    return torch.cuda.get_device_name() if device == "cuda" else cpu.name()
 
 
 def _device_uuid(device: str) -> str | None:
     return str(torch.cuda.get_device_properties().uuid) if device == "cuda" else None
-
-
-def _cpu_name() -> str:
-    if sys.platform == "linux":
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
 
 
 def usable_device(name: str | None) -> str:

@@ -14,6 +14,7 @@ from vitbench.refusal import Refusal
 NAMED = "benchmark-infer-amp-nchw-pt240-cu124-rtx4090[-dynamo].csv"
 COLUMNS = ("model", "infer_step_time", "infer_batch_size", "infer_img_size", "infer_gmacs", "infer_macts")
 FUSED = 200  # torch 2.0 brought fused attention
+RAISED = 250  # torch 2.5 has written-out attention in float32
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,17 @@ class Table:
     def eager(self) -> bool:
         return self.torch < FUSED
 
+    @property
+    def halves(self) -> bool:
+        """Whether attention without a fused kernel stays in half precision."""
+        return self.torch < RAISED
+
 
 def read(path: Path) -> Table:
     """Raises Refusal where it is no such table. Rows without a speed are left out."""
-    match = re.search(r"-pt(\d+)-cu\d+-(\w+?)(-dynamo)?\.csv$", path.name)
+    match = re.search(r"-infer-amp-nchw-pt(\d+)-cu\d+-(\w+?)(-dynamo)?\.csv$", path.name)
     if match is None:
-        raise Refusal(f"{path.name} does not name torch and card; expected a name such as {NAMED}")
+        raise Refusal(f"{path.name} does not name torch and card, in float16 and NCHW; expected a name such as {NAMED}")
     try:
         with path.open(encoding="utf-8", newline="") as file:
             lines = list(csv.DictReader(file))

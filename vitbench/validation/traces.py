@@ -24,11 +24,12 @@ WORKERS = 2
 
 
 class Wanted(NamedTuple):
-    """eager: attention written out."""
+    """eager: attention written out. halves: and where it is, in half precision."""
 
     model: str
     image: int
     eager: bool
+    halves: bool = True
 
 
 def family(model: str) -> str | None:
@@ -52,7 +53,7 @@ def traces(wanted: Iterable[Wanted], folder: Path, told: Callable[[int, int], No
 
 
 def _file(one: Wanted, folder: Path) -> Path:
-    return folder / f"{one.model}@{one.image}{'-eager' * one.eager}.pickle"
+    return folder / f"{one.model}@{one.image}{'-eager' * one.eager}{'' if one.halves else '-float32'}.pickle"
 
 
 def _begin() -> None:
@@ -72,14 +73,16 @@ def _begin() -> None:
 
     vars(norm)["fast_layer_norm"] = kept
     fast_norm.set_fast_norm(True)  # type: ignore[no-untyped-call]
-    torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)
     torch.set_num_threads(1)
 
 
 def _keep(one: Wanted, folder: Path) -> None:
+    import torch
+
     from vitbench.source import open_source
     from vitbench.trace import trace
 
+    torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(one.halves)
     found: Trace | str
     try:
         opened = open_source(f"timm:{one.model}", (one.image, one.image), BATCH, eager=one.eager)

@@ -10,30 +10,23 @@ from typing import Any
 
 import numpy as np
 
+from vitbench.knowledge import fitted_to, known
 from vitbench.regions import compiled
 from vitbench.step import Trace
 from vitbench.validation.fit import BASELINES, DATASHEET, OURS, Measured, Score, named
 from vitbench.validation.kernels import Kernels
-from vitbench.validation.speeds import Table
+from vitbench.validation.speeds import Speed, Table
 from vitbench.validation.traces import Wanted, family, traces
 from vitbench.work import PRODUCTS
 
 SCHEMA = 1
-SOFTMAX = {"_softmax", "_safe_softmax"}
+LEFT_OUT = ("family", "card")
 FITTED = 200  # tables of this torch and newer are fitted to; older ones only scored
-
-
-def attends(trace: Trace) -> bool:
-    """Whether it has softmax attention: fused, or a softmax and a product of data with data."""
-    if any(step.kind == "attention" for step in trace.steps):
-        return True
-    pairs = any(step.kind == "product" and all(part.data for part in step.given) for step in trace.steps)
-    return pairs and any(step.operator in SOFTMAX for step in trace.steps)
 
 
 def validate(tables: Sequence[Table], folder: Path, told: Callable[[int, int], None]) -> dict[str, Any]:
     """folder: where traces are kept. told: as of traces. What docs/json.md says of validation.json."""
-    wanted = {Wanted(one.model, one.image, table.eager) for table in tables for one in table.speeds}
+    wanted = {_wanted(table, one) for table in tables for one in table.speeds}
     found = traces((one for one in wanted if family(one.model)), folder, told)
     measured = [_measured(table, found, True) for table in tables]
     scores, rows, constants = [], [], []
@@ -41,9 +34,11 @@ def validate(tables: Sequence[Table], folder: Path, told: Callable[[int, int], N
         others = [other for other in measured if _alike(one, other)]
         for model in (OURS, DATASHEET, *BASELINES):
             held = {"family": model.without_family(one, others), "card": model.of_others(one, others)}
+            if model is OURS:
+                held["table"] = _committed(one)
             scores += [_score(one, model.name, left_out, seconds) for left_out, seconds in held.items()]
             if model is OURS:
-                rows += _rows(one, held, True)
+                rows += _rows(one, {name: held[name] for name in LEFT_OUT}, True)
         rest = _measured(one.table, found, False)
         parameters = OURS.fit(*_whole((one, *others)))
         rows += _rows(rest, {"family": OURS.tell(rest, parameters), "card": OURS.of_others(rest, others)}, False)
@@ -60,10 +55,21 @@ def validate(tables: Sequence[Table], folder: Path, told: Callable[[int, int], N
     }
 
 
+def _wanted(table: Table, one: Speed) -> Wanted:
+    return Wanted(one.model, one.image, table.eager, table.halves)
+
+
 def _alike(one: Measured, other: Measured) -> bool:
-    """Whether the times of the other may tell those of the one: of another card, with the same torch and compiler."""
+    """Whether the times of the other may tell those of the one: of another card, run in the same way."""
     first, second = one.table, other.table
-    return first.card != second.card and (first.torch, first.compiled) == (second.torch, second.compiled)
+    return first.card != second.card and (first.eager, first.compiled) == (second.eager, second.compiled)
+
+
+def _committed(one: Measured) -> np.ndarray | None:
+    """Seconds by the constants that predictions use; None for a table that these were fitted to."""
+    if one.table.name in fitted_to():
+        return None
+    return one.predicted(known(one.table.card, compiled=one.table.compiled).constants)
 
 
 def _whole(tables: Sequence[Measured]) -> tuple[Sequence[Measured], list[np.ndarray]]:
@@ -72,8 +78,8 @@ def _whole(tables: Sequence[Measured]) -> tuple[Sequence[Measured], list[np.ndar
 
 def _measured(table: Table, found: Mapping[Wanted, Trace], attention: bool) -> Measured:
     """The rows with attention, or those without."""
-    pairs = [(one, found.get(Wanted(one.model, one.image, table.eager))) for one in table.speeds]
-    kept = [(one, trace) for one, trace in pairs if trace and attends(trace) is attention]
+    pairs = [(one, found.get(_wanted(table, one))) for one in table.speeds]
+    kept = [(one, trace) for one, trace in pairs if trace and trace.attends is attention]
     calls, macs, outputs = [], [], []
     for one, trace in kept:
         works = list((compiled(trace) if table.compiled else trace).works(one.batch))
@@ -93,7 +99,7 @@ def _measured(table: Table, found: Mapping[Wanted, Trace], attention: bool) -> M
 
 
 def _score(one: Measured, method: str, left_out: str, seconds: np.ndarray | None) -> dict[str, Any]:
-    """left_out: family or card. seconds: None where there is no other card to tell them from."""
+    """left_out: family, card, or the table itself. seconds: None where there is nothing else to tell them from."""
     score = None if seconds is None else asdict(Score.of(seconds, one.seconds))
     return {"table": one.table.name, "method": method, "left_out": left_out, "score": score}
 
@@ -124,7 +130,7 @@ def _fitted(tables: Sequence[Measured]) -> dict[str, Any]:
 
 def _described(one: Measured, found: Mapping[Wanted, Trace]) -> dict[str, Any]:
     table = one.table
-    untraced = [speed.model for speed in table.speeds if Wanted(speed.model, speed.image, table.eager) not in found]
+    untraced = [speed.model for speed in table.speeds if _wanted(table, speed) not in found]
     return {
         "name": table.name,
         "card": table.card,
