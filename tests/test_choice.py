@@ -170,7 +170,7 @@ def test_this_cpu_is_told_by_its_calibration(tmp_path: Path, monkeypatch: pytest
     low, high = as_json(chosen)["rows"][0]["interval"]
     assert low < as_json(chosen)["rows"][0]["seconds"] < high
     with pytest.raises(Refusal, match="dtype 'amp' is not predicted on a CPU"):
-        target("here", "amp", tmp_path)
+        target("here", "amp", results=tmp_path)
 
 
 def test_the_figure_has_a_panel_for_each_patch_and_names_the_models(small: Choice, tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_the_figure_has_a_panel_for_each_patch_and_names_the_models(small: Choic
     panels = figure.draw(small).axes
     assert [panel.get_title() for panel in panels] == [f"patches of {n} pixels" for n in (4, 8, 14, 16, 32)]
     assert panels[0].get_ylabel() == "predicted time of an image alone (ms)"
-    assert {text.get_text() for text in panels[-1].texts} >= {"vit_ti_32", "vit_s_32"}
+    assert {text.get_text() for text in panels[-1].texts} & {"vit_ti_32", "vit_s_32"}  # of equal times one
     figure.write(small, str(tmp_path / "plan.svg"))
     assert (tmp_path / "plan.svg").read_text().startswith("<?xml")
 

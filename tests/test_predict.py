@@ -101,8 +101,8 @@ def test_an_interval_is_for_what_was_held_out() -> None:
         patch.setattr("vitbench.machine.known", known)
         for dtype, mode in (HELD, ("float32", "inference"), ("amp", "training")):
             predict(Asked("vit_ti_16", batch=64, dtype=dtype, mode=mode), on_card(card("rtx4090")))
-    assert [way["held"] for way in asked] == [True, False, False]
-    assert {way["family"] for way in asked} == {"vit"}
+    assert [way["lacking"] is None for way in asked] == [True, False, False]
+    assert {(way["family"], way["attention"]) for way in asked} == {(None, True)}
 
 
 def test_times_of_launches_have_no_interval() -> None:
@@ -238,3 +238,15 @@ def test_a_price_is_of_the_constants() -> None:
     from vitbench.work import Work
 
     assert price(Work("mm", "product", "float32", 10**11, 0, 0, 1, launches=0)) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("words", [("vit_ti_16", 3, None), ("swin_t", 2, 8)])
+def test_what_is_on_paper_is_told_as_its_trace_is(words: tuple[str, int, int | None]) -> None:
+    source, batch, window = words
+    asked = Asked(source, (256, 256), batch, window=window)
+    paper, traced = (predict(asked, KNOWN._replace(on_paper=on_paper)) for on_paper in (True, False))
+    assert paper.seconds == pytest.approx(traced.seconds, rel=1e-9)
+    assert paper.peak_bytes == pytest.approx(traced.peak_bytes, rel=1e-3)
+    assert {one.operator: one.bytes for one in paper.operators if one.macs} == {
+        one.operator: one.bytes for one in traced.operators if one.macs
+    }

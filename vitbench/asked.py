@@ -53,7 +53,7 @@ class Asked:
     def opened(self, device: str, dtype: str) -> Opened:
         """On meta tensors. device: cuda or cpu, where it is to run. Raises Refusal."""
         if is_builtin(self.source):
-            return self._of_suite(self._varied(models[self.source]), device, HALVES.get(dtype, dtype))
+            return self._of_suite(self.varied(models[self.source]), device, HALVES.get(dtype, dtype))
         for name in VARIED:
             if getattr(self, name) is not None:
                 raise Refusal(f"--{name} is for the suite's own models (vitbench list models), not for {self.source}")
@@ -62,7 +62,8 @@ class Asked:
             raise Refusal(f"backend {self.backend!r} is for the suite's own models; expected one of {known}")
         return open_source(self.source, self.image, self.batch, eager=self.backend == FAMILIES[0])
 
-    def _varied(self, variant: Variant) -> Variant:
+    def varied(self, variant: Variant) -> Variant:
+        """With window and patch that were asked for. Raises Refusal."""
         own = {field.name for field in fields(variant.model)}  # type: ignore[arg-type]
         for name in VARIED:
             if (value := getattr(self, name)) is None:

@@ -37,15 +37,16 @@ class Way(NamedTuple):
 class Machine(NamedTuple):
     """name: as it is asked for. device: cuda or cpu, what programs are traced for. dtypes: the first is the default.
 
-    memory_bytes: None where it is not known. tile: of fused attention, as of Step.work. known: of programs of a way;
-    raises Refusal where nothing is. price: by constants. peak: bytes of a call that was traced. largest: images that
-    the memory holds, None: not told. notes: what these leave out.
+    on_paper: whether `ledger` tells its kernels and bytes. memory_bytes: None where it is not known. tile: of fused
+    attention, as of Step.work. known: of programs of a way; raises Refusal where nothing is. price: by constants. peak:
+    bytes of a call that was traced. largest: images that the memory holds, None: not told. notes: what these leave out.
     """
 
     name: str
     title: str
     device: str
     dtypes: tuple[str, ...]
+    on_paper: bool
     memory_bytes: int | None
     tile: int
     known: Callable[[Way], Knowledge]
@@ -73,6 +74,7 @@ def on_card(card: Card) -> Machine:
         title=card.title,
         device="cuda",
         dtypes=DTYPES,
+        on_paper=True,
         memory_bytes=card.memory,
         tile=1,
         known=known_of,
@@ -94,6 +96,7 @@ def on_cpu(title: str, memory_bytes: int | None, calibration: Calibration) -> Ma
         title=title,
         device="cpu",
         dtypes=(cpu.DTYPE,),
+        on_paper=False,
         memory_bytes=memory_bytes,
         tile=cpu.TILE,
         known=known_of,

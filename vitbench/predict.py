@@ -1,7 +1,7 @@
 """What a model will take: seconds, images a second and peak bytes, operator by operator, before anything runs.
 
-A time is predicted from a trace on fake tensors, so no GPU is needed. What is NOT in it: the host's own time, where it
-launches more slowly than the card runs; loading data; what other programs do to the machine.
+A time is predicted from a trace on fake tensors, or from paper, so no GPU is needed. What is NOT in it: the host's own
+time, where it launches more slowly than the card runs; loading data; what other programs do to the machine.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 from vitbench.asked import Asked
 from vitbench.machine import Machine, Price, Way
+from vitbench.seen import seen
 from vitbench.source import Image
 from vitbench.work import Work
 
@@ -73,27 +74,19 @@ class Prediction:
 def predict(asked: Asked, machine: Machine) -> Prediction:
     """Raises Refusal for what cannot be asked of the machine, and for a source that cannot be traced."""
     dtype = asked.dtype_on(machine)
-    opened = asked.opened(machine.device, dtype)
-    from vitbench.trace import trace
-
-    traced = trace(opened, asked.batch, device=machine.device, dtype=dtype, mode=asked.mode)
-    knowledge = machine.known(Way(dtype, asked.mode, asked.compiled, asked.family(), traced.attends))
-    run = traced
-    if asked.compiled:
-        from vitbench.regions import compiled
-
-        run = compiled(traced)
-    operators = _operators(run.works(tile=machine.tile), machine.price(knowledge.constants))
+    program = seen(asked, machine, dtype)
+    knowledge = machine.known(Way(dtype, asked.mode, asked.compiled, asked.family(), program.attends))
+    operators = _operators(program.works, machine.price(knowledge.constants))
     seconds = sum(one.seconds for one in operators)
     launched = _launched(operators) if knowledge.interval else None
     factors = None if launched else knowledge.interval
-    own, memory = opened.image is None, machine.memory_bytes
-    peak, notes = machine.peak(opened, traced), list(machine.notes)
+    own, memory = program.image is None, machine.memory_bytes
+    peak, notes = program.peak_bytes, list(machine.notes)
     if asked.compiled:
         notes.append("peak_bytes are those of the program as written; a compiled one keeps fewer tensors")
     return Prediction(
         source=asked.source,
-        image=opened.image,
+        image=program.image,
         batch=asked.batch,
         device=machine.name,
         device_name=machine.title,
@@ -110,7 +103,7 @@ def predict(asked: Asked, machine: Machine) -> Prediction:
         peak_bytes=peak,
         memory_bytes=memory,
         fits=None if memory is None else peak <= memory,
-        largest_batch=None if own else machine.largest(traced),
+        largest_batch=None if own else program.largest(),
         operators=operators,
         notes=tuple(notes),
     )
