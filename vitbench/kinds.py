@@ -16,6 +16,7 @@ FREE = {  # give a tensor without a kernel
 }  # fmt: skip
 CAST = "_to_copy"
 NORMS = {"native_layer_norm", "native_group_norm", "native_batch_norm", "cudnn_batch_norm", "_fused_rms_norm"}
+GATHERING = {"embedding", "gather", "index", "index_select"}  # read some elements of their first argument
 DENSE = {"native_layer_norm", "_softmax", "_log_softmax", "_safe_softmax"}
 # Reductions by name: what is computed and not pointwise, and what turns scores, norms and pools back.
 REDUCTIONS = (COMPUTED - {"hardswish", "glu"}) | {
@@ -71,8 +72,8 @@ def inner(func: Any, args: Any, made: list[Tensor], macs: int | None) -> int:
     if "convolution" in name:
         return int(_convolved(name, args)[1].shape[1:].numel())
     if "attention" in name:
-        return int(made[0].shape[-1])
-    return macs // max(1, made[0].numel())
+        return max(1, int(made[0].shape[-1]))
+    return max(1, macs // max(1, made[0].numel()))
 
 
 def _convolved(name: str, args: Any) -> tuple[Tensor, Tensor]:
@@ -93,4 +94,6 @@ def moved(func: Any, given: list[Tensor], made: list[Tensor]) -> tuple[list[Tens
         return given[1:], made[:1]
     if name in FILLING:
         return [], made
+    if name in GATHERING and given[0].numel() > made[0].numel():
+        return [made[0], *given[1:]], made  # as much of it as it gives
     return given, made[:1] if name in NORMS else made  # statistics stay small, or out of memory in inference

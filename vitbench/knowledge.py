@@ -67,7 +67,9 @@ def known(
 def calibrated(calibration: Calibration) -> Knowledge:
     """Of this machine's CPU, by a calibration.json."""
     low, high = (exp(calibration["log_error_quantiles"][share]) for share in ("0.05", "0.95"))
-    told = f"constants calibrated on this machine; nine of ten held-out times took {low:.2f} to {high:.2f} times it"
+    told = (
+        f"constants calibrated on this machine; nine of ten times of other sweeps took {low:.2f} to {high:.2f} times it"
+    )
     return Knowledge("calibrated", constants_of(calibration), (low, high), told)
 
 

@@ -17,6 +17,7 @@ from vitbench.source import Image
 from vitbench.work import Work
 
 SCHEMA = 1
+UNCOUNTED = "no interval: it has operators that no formula counts (see notes)"
 LAUNCHED = 0.2  # share of the launches above which a time is of a kind that was not validated
 
 
@@ -78,10 +79,10 @@ def predict(asked: Asked, machine: Machine) -> Prediction:
     knowledge = machine.known(Way(dtype, asked.mode, asked.compiled, asked.family(), program.attends))
     operators = _operators(program.works, machine.price(knowledge.constants))
     seconds = sum(one.seconds for one in operators)
-    launched = _launched(operators) if knowledge.interval else None
-    factors = None if launched else knowledge.interval
+    unlike = (UNCOUNTED if program.uncounted else _launched(operators)) if knowledge.interval else None
+    factors = None if unlike else knowledge.interval
     own, memory = program.image is None, machine.memory_bytes
-    peak, notes = program.peak_bytes, list(machine.notes)
+    peak, notes = program.peak_bytes, [*program.notes, *machine.notes]
     if asked.compiled:
         notes.append("peak_bytes are those of the program as written; a compiled one keeps fewer tensors")
     return Prediction(
@@ -98,7 +99,7 @@ def predict(asked: Asked, machine: Machine) -> Prediction:
         images_per_second=None if own else asked.batch / seconds,
         interval=(seconds * factors[0], seconds * factors[1]) if factors else None,
         knowledge=knowledge.level,
-        words=f"{knowledge.words.partition('; ')[0]}; {launched}" if launched else knowledge.words,
+        words=f"{knowledge.words.partition('; ')[0]}; {unlike}" if unlike else knowledge.words,
         constants=dict(knowledge.constants),
         peak_bytes=peak,
         memory_bytes=memory,
@@ -134,10 +135,10 @@ def _bound(rows: Iterable[Work], price: Price) -> str:
     """What alone would take longest, launches apart."""
     alone = dict.fromkeys(("arithmetic", "memory", "launches"), 0.0)
     for work in rows:
-        launched = price(work._replace(macs=0, read=0, written=0, serial=0))
-        alone["arithmetic"] += price(work._replace(read=0, written=0, serial=0)) - launched
-        alone["memory"] += price(work._replace(macs=0)) - launched
-        alone["launches"] += launched
+        unlike = price(work._replace(macs=0, read=0, written=0, serial=0))
+        alone["arithmetic"] += price(work._replace(read=0, written=0, serial=0)) - unlike
+        alone["memory"] += price(work._replace(macs=0)) - unlike
+        alone["launches"] += unlike
     return max(alone, key=lambda name: alone[name])
 
 

@@ -8,7 +8,7 @@ costs nothing. So does a copy that only arranges (Ansel et al. 2024, TorchInduct
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from vitbench.step import Part, Step, Trace
@@ -17,17 +17,15 @@ from vitbench.work import PRODUCTS, REGION
 
 def compiled(trace: Trace) -> Trace:
     """The same program with its regions merged, each in the place of its last step."""
-    steps = trace.steps
-    members = _regions(steps)
-    readers: dict[int, set[int]] = defaultdict(set)  # by storage, the regions (or steps) that read it
+    steps, members = trace.steps, _regions(trace.steps)
+    regions: dict[int, list[int]] = defaultdict(list)
+    readers: dict[int, list[int]] = defaultdict(list)  # by storage, the steps that read it
     for n, step in enumerate(steps):
+        regions[members[n]].append(n)
         for part in step.given:
-            readers[part.storage].add(members[n])
-    by_region: dict[int, list[int]] = defaultdict(list)
-    for n, region in enumerate(members):
-        by_region[region].append(n)
-    last = {max(some): some for some in by_region.values()}
-    return replace(trace, steps=[_merged([steps[n] for n in last[end]], readers, members[end]) for end in sorted(last)])
+            readers[part.storage].append(n)
+    ordered = sorted(regions.values(), key=max)
+    return replace(trace, steps=[_merged(trace.steps, some, readers) for some in ordered])
 
 
 def _regions(steps: Iterable[Step]) -> list[int]:
@@ -67,11 +65,20 @@ def _regions(steps: Iterable[Step]) -> list[int]:
     return [root(region) for region in found]
 
 
-def _merged(steps: list[Step], readers: dict[int, set[int]], region: int) -> Step:
-    if len(steps) == 1:
-        return steps[0] if steps[0].kind in PRODUCTS else steps[0]._replace(kind=REGION)
-    made: dict[int, Part] = {part.storage: part for step in steps for part in step.made}
-    given = dict.fromkeys(part for step in steps for part in step.given if part.storage not in made)
-    crossing = [part for storage, part in made.items() if readers[storage] - {region}]
-    written = crossing or [steps[-1].made[0]]
-    return Step(REGION, REGION, steps[-1].dtype, 0, 0, tuple(given), tuple(written))
+def _merged(steps: Sequence[Step], numbers: list[int], readers: Mapping[int, list[int]]) -> Step:
+    """numbers: of the region's steps, in order. readers: the numbers of the steps that read a storage."""
+    first = steps[numbers[0]]
+    if len(numbers) == 1:
+        return first if first.kind in PRODUCTS else first._replace(kind=REGION)
+    made: dict[int, Part] = {}
+    given: dict[Part, None] = {}
+    crossing: dict[int, Part] = {}
+    for n in numbers:
+        given.update({part: None for part in steps[n].given if part.storage not in made})
+        for part in steps[n].made:
+            made[part.storage] = part
+            if any(reader > n and reader not in numbers for reader in readers[part.storage]):
+                crossing[part.storage] = part
+    last = steps[numbers[-1]]
+    written = tuple(crossing.values()) or last.made[:1]
+    return Step(REGION, REGION, last.dtype, 0, 0, tuple(given), written)

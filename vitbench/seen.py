@@ -6,6 +6,7 @@ The suite's ViT and Swin on a card need no torch, so answer at once; tests hold 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from vitbench.asked import Asked
@@ -14,12 +15,14 @@ from vitbench.ledger.program import known, ledger, pixels
 from vitbench.machine import Machine
 from vitbench.model import Variant, models
 from vitbench.source import Image, is_builtin
+from vitbench.step import Trace
 from vitbench.work import Work
 
 
 class Seen(NamedTuple):
     """image: None where the source brings its own inputs. attends: whether it has softmax attention. peak_bytes: of the
-    batch. largest: images that fit the machine's memory; None: not told.
+    batch. largest: images that fit the machine's memory; None: not told. notes: what was taken on trust. uncounted: it
+    has operators that may hold products and have no formula.
     """
 
     works: Sequence[Work]
@@ -27,6 +30,8 @@ class Seen(NamedTuple):
     attends: bool
     peak_bytes: int
     largest: Callable[[], int | None]
+    notes: tuple[str, ...] = ()
+    uncounted: bool = False
 
 
 def seen(asked: Asked, machine: Machine, dtype: str) -> Seen:
@@ -65,11 +70,18 @@ def _traced(asked: Asked, machine: Machine, dtype: str) -> Seen:
     opened = asked.opened(machine.device, dtype)
     from vitbench.trace import trace
 
+    def of(batch: int) -> Trace:
+        opened = replace(asked, batch=batch).opened(machine.device, dtype)
+        return trace(opened, batch, device=machine.device, dtype=dtype, mode=asked.mode)
+
+    def largest() -> int | None:
+        found = machine.largest(traced)
+        return machine.largest(of(found)) if found else found  # what holds near it, where small batches mislead
+
     traced = run = trace(opened, asked.batch, device=machine.device, dtype=dtype, mode=asked.mode)
     if asked.compiled:
         from vitbench.regions import compiled
 
         run = compiled(traced)
-    works = list(run.works(tile=machine.tile))
-    peak = machine.peak(opened, traced)
-    return Seen(works, opened.image, traced.attends, peak, lambda: machine.largest(traced))
+    works, peak = list(run.works(tile=machine.tile)), machine.peak(opened, traced)
+    return Seen(works, opened.image, traced.attends, peak, largest, traced.notes, traced.uncounted)

@@ -43,7 +43,7 @@ class Part(NamedTuple):
     def bytes(self) -> int:
         """Of its own elements, each once: what is repeated by a stride of 0 is stored once."""
         own = (size for size, stride in zip(self.shape, self.strides, strict=True) if stride or not size)
-        return prod(own) * BYTES.get(self.dtype, 1)
+        return prod(own) * BYTES[self.dtype]
 
     @property
     def dense(self) -> bool:
@@ -141,6 +141,7 @@ class Trace:
     """One call of a model, or forward and backward of one. batch: images that it was traced with.
 
     activation_bytes: held at the peak above weights, buffers, inputs and (in training) the gradients of weights.
+    notes: what was taken on trust. uncounted: it has operators that may hold products and have no formula.
     """
 
     source: str
@@ -151,6 +152,8 @@ class Trace:
     steps: Sequence[Step]
     activation_bytes: int
     held: Held | None = None
+    notes: tuple[str, ...] = ()
+    uncounted: bool = False
 
     @property
     def attends(self) -> bool:
@@ -162,6 +165,8 @@ class Trace:
 
     def works(self, batch: int | None = None, tile: int = 1) -> Iterator[Work]:
         """On that many images; None: as traced. tile: of fused attention, as of Step.work."""
+        if self.mode == "training" and batch not in (None, self.batch):
+            raise ValueError("gradients of weights do not grow with the batch: trace training with the batch itself")
         scale = 1 if batch is None else batch / self.batch
         return (step.work(scale, tile) for step in self.steps)
 

@@ -22,18 +22,20 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitbench import compiler, formulas, kinds
+from vitbench.aten import has_no_products, is_arithmetic
 from vitbench.autocast import AMP, as_on_cuda, autocast
 from vitbench.exact import fused
 from vitbench.exact.lifetimes import Lifetimes
-from vitbench.exact.roles import DATA, WEIGHTS, Roles
+from vitbench.exact.roles import DATA, WEIGHTS, Role, Roles
 from vitbench.exact.watch import tensors
 from vitbench.placed import placed
 from vitbench.refusal import Refusal
 from vitbench.source import Opened, said
-from vitbench.step import Held, Part, Step, Trace
+from vitbench.step import BYTES, Held, Part, Step, Trace
 from vitbench.work import PRODUCTS
 
 cuda: Any = torch.backends.cuda
+UNCOUNTED = "{}: may hold products and has no formula; it is priced by the bytes that it moves"
 FUSED = (cuda.flash_sdp_enabled, cuda.mem_efficient_sdp_enabled, cuda.cudnn_sdp_enabled)
 
 
@@ -73,7 +75,10 @@ def trace(
     except (Exception, SystemExit) as error:
         raise Refusal(f"{opened.source} cannot be traced: {said(error)}") from error
     opened.module.eval()
-    return Trace(opened.source, opened.image, batch, mode, dtype, tracer.steps, peak, held)
+    notes = (*tracer.notes, *(UNCOUNTED.format(name) for name in tracer.uncounted))
+    return Trace(
+        opened.source, opened.image, batch, mode, dtype, tracer.steps, peak, held, notes, bool(tracer.uncounted)
+    )
 
 
 def _run(module: nn.Module, inputs: tuple[Any, ...], device: str, dtype: str, mode: str) -> None:
@@ -96,6 +101,7 @@ class Tracer(TorchDispatchMode):
         self.steps: list[Step] = []
         self.roles, self.lifetimes = Roles(inputs), Lifetimes([*inputs, *weights])
         self.notes: list[str] = []
+        self.uncounted: dict[str, None] = {}  # operators that may hold products and have no formula
         self._numbers: weakref.WeakKeyDictionary[torch.UntypedStorage, int] = weakref.WeakKeyDictionary()
         self._next = count()
         self._paused = False
@@ -146,8 +152,12 @@ class Tracer(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
-        if not self._paused and hasattr(func, "_overloadpacket"):
+        if self._paused:
+            return result
+        if hasattr(func, "_overloadpacket"):
             self._see(func, args, kwargs, result)
+        else:  # of higher order: what it runs is not seen
+            self.uncounted.setdefault(str(func))
         return result
 
     def _see(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
@@ -158,20 +168,34 @@ class Tracer(TorchDispatchMode):
         macs = formulas.macs(func._overloadpacket, args, kwargs, result)
         kind = kinds.kind(func, args, given, made, macs)
         inner = kinds.inner(func, args, made, macs)
+        if macs is None and not is_arithmetic(func) and not has_no_products(func._overloadpacket):
+            self.uncounted.setdefault(str(func._overloadpacket))
+        role = self._role(given)
         given, made = kinds.moved(func, given, made)
         if kinds.wants_dense(func) and not self._part(given[0]).dense:
             given[0] = self._copied(given[0])
-        self._add(func._overloadpacket.__name__, kind, macs or 0, inner, given, made)
+        self._add(func._overloadpacket.__name__, kind, macs or 0, inner, given, made, role)
+
+    def _role(self, given: Iterable[Tensor]) -> Role:
+        return DATA if any(self.roles.of(one).data for one in given) else WEIGHTS
 
     def _add(
-        self, name: str, kind: str, macs: int, inner: int, given: Sequence[Tensor | None], made: Sequence[Tensor | None]
+        self,
+        name: str,
+        kind: str,
+        macs: int,
+        inner: int,
+        given: Sequence[Tensor | None],
+        made: Sequence[Tensor | None],
+        role: Role | None = None,
     ) -> None:
+        """role: of what is made; None: that follows from what is given."""
         read, written = ([one for one in some if one is not None] for some in (given, made))
-        role = DATA if any(self.roles.of(one).data for one in read) else WEIGHTS
+        role = role or self._role(read)
         for one in written:
-            role_ = self.roles.of(one) | role
-            self.roles.give(one, role_)
-            self._lies(one, role_.data)
+            whole = self.roles.of(one) | role
+            self.roles.give(one, whole)
+            self._lies(one, whole.data)
         last = kind in PRODUCTS and kind != "attention"  # weights come last, a mask after q, k, v
         dtype = _name((read or written)[-1 if last else 0].dtype)
         parts = tuple(map(self._part, read)), tuple(map(self._part, written))
@@ -198,7 +222,10 @@ class Tracer(TorchDispatchMode):
 
 
 def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
+    name = str(dtype).removeprefix("torch.")
+    if name not in BYTES:
+        raise ValueError(f"the size of {name} is not known; known: {', '.join(BYTES)}")
+    return name
 
 
 def _bytes(some: Iterable[Tensor]) -> int:

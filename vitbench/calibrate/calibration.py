@@ -55,7 +55,7 @@ def calibrate(folder: Path, told: Callable[[int, int], None]) -> Calibration:
         "not_fitted": {"cached_bytes": CACHED_BYTES, "tile": TILE},
         "halves": {"partings": HALVES, **_errors(halves), "by": _by_family(cases, halves)},
         "sweeps": _errors(sweeps),
-        "log_error_quantiles": halves.quantiles(),
+        "log_error_quantiles": sweeps.quantiles(),
         "times": _times(cases, sweeps),
     }
     write_whole(folder / FILE, found)

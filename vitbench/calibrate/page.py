@@ -38,7 +38,7 @@ def show(found: Calibration, console: Console) -> None:
     low, high = (found["log_error_quantiles"][share] for share in ("0.05", "0.95"))
     console.print(f"\neach half of the programs from the other, {halves['partings']} times: {_errors(halves)}")
     console.print(f"each case from those that share no sweep with it: {_errors(sweeps)}")
-    console.print(f"a time is {_factor(low)} to {_factor(high)} times the predicted one, in 9 of 10 of the first\n")
+    console.print(f"a time is {_factor(low)} to {_factor(high)} times the predicted one, in 9 of 10 of these\n")
     console.print(_families(found))
 
 

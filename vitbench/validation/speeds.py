@@ -63,7 +63,10 @@ def read(path: Path) -> Table:
         raise Refusal(
             f"{path} lacks columns {', '.join(lacking) if lines else 'and rows'}; expected {', '.join(COLUMNS)}"
         )
-    speeds = [_speed(line) for line in lines if line["infer_step_time"] and line["infer_batch_size"]]
+    try:
+        speeds = [_speed(line) for line in lines if line["infer_step_time"] and line["infer_batch_size"]]
+    except (ValueError, TypeError) as error:
+        raise Refusal(f"{path} has a damaged cell: {error}; expected numbers") from error
     return Table(path.name, card(match[2]).name, int(match[1]), bool(match[3]), speeds)
 
 

@@ -7,11 +7,14 @@ precision, which newer ones have in float32.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
+from importlib.metadata import version
+from importlib.resources import files
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +24,17 @@ from vitbench.step import Trace
 
 BATCH = 32  # that a model is traced with
 WORKERS = 2
+CODE: tuple[str, ...] = (
+    "aten.py",
+    "autocast.py",
+    "formulas.py",
+    "kinds.py",
+    "placed.py",
+    "source.py",
+    "step.py",
+    "trace.py",
+)
+CODE += ("exact/fused.py", "exact/roles.py", "validation/traces.py")
 
 
 class Wanted(NamedTuple):
@@ -41,7 +55,11 @@ def family(model: str) -> str | None:
 
 
 def traces(wanted: Iterable[Wanted], folder: Path, told: Callable[[int, int], None]) -> dict[Wanted, Trace]:
-    """Of those that timm has and torch can trace. folder: where they are kept. told: is given how many of all."""
+    """Of those that timm has and torch can trace. told: is given how many of all.
+
+    folder: where they are kept, apart for each version of what traces them.
+    """
+    folder = folder / digest()
     folder.mkdir(parents=True, exist_ok=True)
     every = sorted(set(wanted))
     missing = [one for one in every if not _file(one, folder).exists()]
@@ -50,6 +68,15 @@ def traces(wanted: Iterable[Wanted], folder: Path, told: Callable[[int, int], No
             told(n + 1, len(missing))
     found = {one: pickle.loads(_file(one, folder).read_bytes()) for one in every}
     return {one: trace for one, trace in found.items() if isinstance(trace, Trace)}
+
+
+def digest() -> str:
+    """Of what decides a trace: our code, torch, timm."""
+    found = hashlib.sha256(repr([version(name) for name in ("torch", "timm")]).encode())
+    package = files("vitbench")
+    for name in CODE:
+        found.update((package / name).read_bytes())
+    return found.hexdigest()[:12]
 
 
 def _file(one: Wanted, folder: Path) -> Path:
@@ -71,7 +98,9 @@ def _begin() -> None:
         finally:
             torch.set_autocast_enabled("cuda", enabled)
 
-    vars(norm)["fast_layer_norm"] = kept
+    name = "fast_layer_norm"
+    assert hasattr(norm, name), f"timm.layers.norm has no {name} to replace"
+    setattr(norm, name, kept)
     fast_norm.set_fast_norm(True)  # type: ignore[no-untyped-call]
     torch.set_num_threads(1)
 

@@ -40,8 +40,9 @@ def validate(tables: Sequence[Table], folder: Path, told: Callable[[int, int], N
             if model is OURS:
                 rows += _rows(one, {name: held[name] for name in LEFT_OUT}, True)
         rest = _measured(one.table, found, False)
-        parameters = OURS.fit(*_whole((one, *others)))
-        rows += _rows(rest, {"family": OURS.tell(rest, parameters), "card": OURS.of_others(rest, others)}, False)
+        rows += _rows(
+            rest, {"family": _of_attention(rest, (one, *others)), "card": OURS.of_others(rest, others)}, False
+        )
     for of_compiler in (False, True):
         fitted = [one for one in measured if one.table.compiled is of_compiler and one.table.torch >= FITTED]
         if fitted:
@@ -67,9 +68,18 @@ def _alike(one: Measured, other: Measured) -> bool:
 
 def _committed(one: Measured) -> np.ndarray | None:
     """Seconds by the constants that predictions use; None for a table that these were fitted to."""
-    if one.table.name in fitted_to():
-        return None
-    return one.predicted(known(one.table.card, compiled=one.table.compiled).constants)
+    knowledge = known(one.table.card, compiled=one.table.compiled)
+    known_of = knowledge.level == "fitted" and one.table.name not in fitted_to()
+    return one.predicted(knowledge.constants) if known_of else None
+
+
+def _of_attention(rest: Measured, every: Sequence[Measured]) -> np.ndarray:
+    """Seconds of rows without attention from those with some, of other families where a family has both."""
+    told = OURS.tell(rest, OURS.fit(*_whole(every)))
+    for family_ in set(rest.families) & {name for one in every for name in one.families}:
+        held = rest.families == family_
+        told[held] = OURS.tell(rest, OURS.fit(every, [one.families != family_ for one in every]))[held]
+    return told
 
 
 def _whole(tables: Sequence[Measured]) -> tuple[Sequence[Measured], list[np.ndarray]]:
@@ -137,6 +147,6 @@ def _described(one: Measured, found: Mapping[Wanted, Trace]) -> dict[str, Any]:
         "torch": table.torch,
         "compiled": table.compiled,
         "speeds": len(table.speeds),
-        "attention": len(one.speeds),
+        "with_attention": len(one.speeds),
         "untraced": untraced,
     }
