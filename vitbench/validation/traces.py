@@ -98,9 +98,12 @@ def _begin() -> None:
         finally:
             torch.set_autocast_enabled("cuda", enabled)
 
-    name = "fast_layer_norm"
-    assert hasattr(norm, name), f"timm.layers.norm has no {name} to replace"
-    setattr(norm, name, kept)
+    def enabled(device: str = "cuda") -> bool:
+        return device != "meta" and torch.is_autocast_enabled(device)  # some models run once as they are made
+
+    for module, name, own in ((norm, "fast_layer_norm", kept), (fast_norm, "is_autocast_enabled", enabled)):
+        assert hasattr(module, name), f"{module.__name__} has no {name} to replace"
+        setattr(module, name, own)
     fast_norm.set_fast_norm(True)  # type: ignore[no-untyped-call]
     torch.set_num_threads(1)
 
