@@ -61,7 +61,9 @@ def lines(found: dict[str, Any]) -> list[str]:
     told = [f"{'table':52} {'method':28} {'left out':9} {'rows':>5} {'median':>8} {'90 %':>8} {'rank':>7}"]
     for one in found["scores"]:
         score = one["score"]
-        numbers = "-" if score is None else "{rows:5} {median:8.1%} {p90:8.1%} {rank:7.4f}".format(**score)
+        numbers = "-" if score is None else "{rows:5} {median:8.1%} {p90:8.1%}".format(**score)
+        if score and score["rank"] is not None:
+            numbers += f" {score['rank']:7.4f}"
         told.append(f"{one['table']:52} {one['method']:28} {one['left_out']:9} {numbers}")
     return told
 

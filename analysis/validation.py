@@ -31,7 +31,8 @@ class Validation:
     def title(self, table: str) -> str:
         """RTX3090, torch 2.4.0, compiled."""
         one = self.tables[table]
-        version = ".".join((str(one["torch"])[:-2], *str(one["torch"])[-2:]))
+        major, rest = str(one["torch"])[:1], str(one["torch"])[1:]
+        version = ".".join((major, rest) if major == "1" else (major, *rest))  # 113 is 1.13, 240 is 2.4.0
         return f"{one['card'].upper()}, torch {version}, {'compiled' if one['compiled'] else 'eager'}"
 
 

@@ -16,11 +16,20 @@ PLUGINS = [
     for folder in ("backends", "operators", "layers", "counters", "metrics")
     for path in (PACKAGE / folder).glob("*.py")
 ]
-FLOOR_0_AND_1 = ("shape", "case", "cost", "record", "sweep", "registry", "refusal", "operator", "parts", "windows")
+FLOOR_0_AND_1 = (
+    "shape", "case", "cost", "record", "sweep", "registry", "refusal", "operator", "parts", "windows", "work", "step",
+    "regions", "devices", "gpu", "knowledge",
+)  # fmt: skip
 ON_PAPER = [*PACKAGE.glob("operators/*.py"), *(PACKAGE / f"{name}.py" for name in FLOOR_0_AND_1)]
 HEAVY = ["torch", "numpy", "pandas", "scipy", "sympy", "matplotlib", "timm", "torchvision", "fvcore", "triton"]
 LIGHT = {
     "the plain data": "import vitbench.case, vitbench.cost, vitbench.record, vitbench.shape, vitbench.sweep",
+    "what is known of every card": """
+from vitbench import gpu, regions, step
+from vitbench.devices import cards
+from vitbench.knowledge import known
+assert all(known(name, family="vision_transformer").constants for name in cards())
+""",
     "the contracts": "import vitbench.operator, vitbench.backend, vitbench.counter, vitbench.registry",
     "listing the operators": "from vitbench.operator import operators; assert len(list(operators)) >= 2",
     "listing the backends": "from vitbench.backend import backends; assert len(list(backends)) >= 6",

@@ -39,9 +39,9 @@ def is_free(func: Any) -> bool:
 
 
 def kind(func: Any, args: Any, given: list[Tensor], made: list[Tensor], macs: int | None) -> str:
-    """macs: None where it is no product."""
+    """macs: None where it is no product; 0 where one of nothing, which no device multiplies."""
     name = _base(func)
-    if macs is None:
+    if not macs:
         if name == CAST:
             return "cast" if given and given[0].dtype != made[0].dtype else "copy"
         return _kind(func)

@@ -8,7 +8,7 @@ costs nothing. So does a copy that only arranges (Ansel et al. 2024, TorchInduct
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from vitbench.step import Part, Step, Trace
@@ -16,27 +16,30 @@ from vitbench.work import PRODUCTS, REGION
 
 
 def compiled(trace: Trace) -> Trace:
-    """The same program with its regions merged, each in the place of its last step."""
-    steps, members = trace.steps, _regions(trace.steps)
-    regions: dict[int, list[int]] = defaultdict(list)
-    readers: dict[int, list[int]] = defaultdict(list)  # by storage, the steps that read it
+    """The same program with its regions merged, each after all that it reads."""
+    steps = trace.steps
+    members, depths = _regions(steps)
+    readers: dict[int, set[int]] = defaultdict(set)  # by storage, the regions (or steps) that read it
     for n, step in enumerate(steps):
-        regions[members[n]].append(n)
         for part in step.given:
-            readers[part.storage].append(n)
-    ordered = sorted(regions.values(), key=max)
-    return replace(trace, steps=[_merged(trace.steps, some, readers) for some in ordered])
+            readers[part.storage].add(members[n])
+    by_region: dict[int, list[int]] = defaultdict(list)
+    for n, region in enumerate(members):
+        by_region[region].append(n)
+    order = sorted(by_region, key=lambda region: (depths[region], steps[region].kind in PRODUCTS, region))
+    return replace(trace, steps=[_merged([steps[n] for n in by_region[region]], readers, region) for region in order])
 
 
-def _regions(steps: Iterable[Step]) -> list[int]:
-    """The number of each step's region: the first of its steps.
+def _regions(steps: Iterable[Step]) -> tuple[list[int], list[int]]:
+    """Of each step the number of its region, which is that of the first of its steps; and its depth.
 
     depth of a step: how many products lie on the longest way to it. Steps of one depth, one of which reads what the
-    other wrote, are of one region: no product can lie between them.
+    other wrote, are of one region: no product can lie between them. What is written in place was read as well.
     """
     depths: dict[int, int] = {}  # by storage
     writers: dict[int, int] = {}  # by storage, the region of its last writer that is no product
     found: list[int] = []
+    every: list[int] = []  # depths of the steps
     joined: dict[int, int] = {}  # regions that turned out to be one
 
     def root(region: int) -> int:
@@ -45,7 +48,9 @@ def _regions(steps: Iterable[Step]) -> list[int]:
         return region
 
     for n, step in enumerate(steps):
-        depth = max((depths.get(part.storage, 0) for part in step.given), default=0)
+        touched = (*step.given, *step.made)
+        depth = max((depths.get(part.storage, 0) for part in touched), default=0)
+        every.append(depth)
         if step.kind in PRODUCTS:
             found.append(n)
             depths.update({part.storage: depth + 1 for part in step.made})
@@ -53,7 +58,7 @@ def _regions(steps: Iterable[Step]) -> list[int]:
                 writers.pop(part.storage, None)
             continue
         own = n
-        for part in step.given:
+        for part in touched:
             if part.storage in writers and depths[part.storage] == depth:
                 before = root(writers[part.storage])
                 if before != (here := root(own)):
@@ -62,23 +67,19 @@ def _regions(steps: Iterable[Step]) -> list[int]:
         for part in step.made:
             depths[part.storage] = depth
             writers[part.storage] = own
-    return [root(region) for region in found]
+    return [root(region) for region in found], every
 
 
-def _merged(steps: Sequence[Step], numbers: list[int], readers: Mapping[int, list[int]]) -> Step:
-    """numbers: of the region's steps, in order. readers: the numbers of the steps that read a storage."""
-    first = steps[numbers[0]]
-    if len(numbers) == 1:
-        return first if first.kind in PRODUCTS else first._replace(kind=REGION)
+def _merged(steps: list[Step], readers: dict[int, set[int]], region: int) -> Step:
+    if len(steps) == 1:
+        return steps[0] if steps[0].kind in PRODUCTS else steps[0]._replace(kind=REGION)
     made: dict[int, Part] = {}
-    given: dict[Part, None] = {}
-    crossing: dict[int, Part] = {}
-    for n in numbers:
-        given.update({part: None for part in steps[n].given if part.storage not in made})
-        for part in steps[n].made:
-            made[part.storage] = part
-            if any(reader > n and reader not in numbers for reader in readers[part.storage]):
-                crossing[part.storage] = part
-    last = steps[numbers[-1]]
-    written = tuple(crossing.values()) or last.made[:1]
-    return Step(REGION, REGION, last.dtype, 0, 0, tuple(given), written)
+    given: dict[tuple[int, int, int], Part] = {}  # from outside: the same elements in another shape are read once
+    for step in steps:
+        for part in step.given:
+            if part.storage not in made:
+                given[part.storage, part.offset, part.bytes] = part
+        made.update({part.storage: part for part in step.made})
+    crossing = [part for storage, part in made.items() if readers[storage] - {region}]
+    written = crossing or [steps[-1].made[0]]
+    return Step(REGION, REGION, steps[-1].dtype, 0, 0, tuple(given.values()), tuple(written))

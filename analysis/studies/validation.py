@@ -40,6 +40,9 @@ def _sentence(found: Validation) -> str:
     told = []
     for table in found.tables:
         of = ours[ours["table"] == table].set_index("left_out")
+        if "family" not in of.index:
+            told.append(f"{found.title(table)}: its one family cannot be left out")
+            continue
         family = of.loc["family"]
         words = (
             f"{found.title(table)}: median error {family['median']:.1%}, 90th percentile {family['p90']:.1%} over "
@@ -85,7 +88,7 @@ def _table(found: Validation) -> pd.DataFrame:
                 "models": f"{row['rows']:.0f}",
                 "median error": text.share(row["median"]),
                 "90th percentile": text.share(row["p90"]),
-                "rank correlation": f"{row['rank']:.4f}",
+                "rank correlation": "-" if pd.isna(row["rank"]) else f"{row['rank']:.4f}",
             }
             for _, row in found.scores[found.scores["median"].notna()].iterrows()
         ]
@@ -113,16 +116,17 @@ def _scatter(panel: Axes, found: Validation, table: str) -> None:
         if len(some):
             x, y = (1e3 * some[name] / some["batch"] for name in ("seconds", "without_family"))
             panel.plot(x, y, "o", ms=3, alpha=0.5, mew=0, color=color, label=f"{label} ({len(some)})")
-    times = 1e3 * rows["seconds"] / rows["batch"]
-    ends = np.array([times.min(), times.max()])
-    panel.plot(ends, ends, "k-", lw=0.8)
     panel.set_xscale("log")
     panel.set_yscale("log")
     panel.set_aspect("equal", adjustable="datalim")
     panel.set_title(found.title(table), fontsize=9)
     panel.set_xlabel("measured, ms an image")
     panel.set_ylabel("predicted, ms an image")
-    panel.legend(fontsize=8, frameon=False)
+    if len(rows):
+        times = 1e3 * rows["seconds"] / rows["batch"]
+        ends = np.array([times.min(), times.max()])
+        panel.plot(ends, ends, "k-", lw=0.8)
+        panel.legend(fontsize=8, frameon=False)
 
 
 def _families(panel: Axes, found: Validation) -> None:

@@ -49,7 +49,7 @@ class Model:
     tell: Callable[[Measured, Array], Array]
 
     def fit(self, tables: Sequence[Measured], kept: Sequence[Array]) -> Array:
-        """Its parameters from the rows that are kept of each table."""
+        """Its parameters from the rows that are kept of each table; one at least has to be."""
         if not len(self.start):
             return np.array([])
 
@@ -62,12 +62,16 @@ class Model:
         return np.exp(least_squares(errors, start, bounds=ends, loss="soft_l1", f_scale=USUAL_ERROR, x_scale=0.1).x)
 
     def without_family(self, table: Measured, others: Sequence[Measured] = ()) -> Array:
-        """Seconds of the rows of a table, each family from all that are no such, of this table and the others."""
-        told, every = np.zeros(len(table.seconds)), (table, *others)
+        """Seconds of the rows of a table, each family from all that are no such, of this table and the others.
+
+        NaN where there is none to tell it from.
+        """
+        told, every = np.full(len(table.seconds), np.nan), (table, *others)
         for family in np.unique(table.families):
-            found = self.fit(every, [one.families != family for one in every])
-            held = table.families == family
-            told[held] = self.tell(table, found)[held]
+            kept = [one.families != family for one in every]
+            if not len(self.start) or any(rows.any() for rows in kept):
+                held = table.families == family
+                told[held] = self.tell(table, self.fit(every, kept))[held]
         return told
 
     def of_others(self, table: Measured, others: Sequence[Measured]) -> Array | None:
@@ -119,15 +123,22 @@ BASELINES = (
 
 @dataclass(frozen=True)
 class Score:
-    """Of |predicted / measured - 1|: median and 90th percentile; rank: Spearman's correlation."""
+    """Of |predicted / measured - 1|: median and 90th percentile; rank: Spearman's correlation, None if all are
+    alike.
+    """
 
     rows: int
     median: float
     p90: float
-    rank: float
+    rank: float | None
 
     @classmethod
-    def of(cls, told: Array, seconds: Array) -> Score:
+    def of(cls, told: Array, seconds: Array) -> Score | None:
+        """told: NaN where it is not. None where nothing is."""
+        told, seconds = told[~np.isnan(told)], seconds[~np.isnan(told)]
+        if not len(told):
+            return None
         errors = np.abs(told / seconds - 1)
-        rank = float(spearmanr(told, seconds)[0])
-        return cls(len(seconds), float(np.median(errors)), float(np.quantile(errors, 0.9)), rank)
+        differ = len(np.unique(told)) > 1 < len(np.unique(seconds))
+        rank = float(spearmanr(told, seconds)[0]) if differ else None
+        return cls(len(told), float(np.median(errors)), float(np.quantile(errors, 0.9)), rank)

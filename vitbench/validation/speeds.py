@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -63,17 +64,29 @@ def read(path: Path) -> Table:
         raise Refusal(
             f"{path} lacks columns {', '.join(lacking) if lines else 'and rows'}; expected {', '.join(COLUMNS)}"
         )
-    try:
-        speeds = [_speed(line) for line in lines if line["infer_step_time"] and line["infer_batch_size"]]
-    except (ValueError, TypeError) as error:
-        raise Refusal(f"{path} has a damaged cell: {error}; expected numbers") from error
-    return Table(path.name, card(match[2]).name, int(match[1]), bool(match[3]), speeds)
+    known = card(match[2]).name
+    measured = [line for line in lines if line["infer_step_time"] and line["infer_batch_size"]]
+    return Table(path.name, known, int(match[1]), bool(match[3]), [_speed(path.name, line) for line in measured])
 
 
-def _speed(line: dict[str, str]) -> Speed:
-    def number(name: str, unit: float) -> float | None:
-        return float(line[name]) * unit if line[name] else None
+def _speed(table: str, line: dict[str, str]) -> Speed:
+    def number(name: str) -> float:
+        try:
+            value = float(line[name])
+        except (TypeError, ValueError):
+            value = math.nan
+        if not 0 < value < math.inf:
+            raise Refusal(f"{table}, {line['model']}: {name} is {line[name]!r}; expected a number above 0")
+        return value
 
-    batch, image = int(float(line["infer_batch_size"])), int(float(line["infer_img_size"]))
-    seconds = float(line["infer_step_time"]) / 1e3
-    return Speed(line["model"], image, batch, seconds, number("infer_gmacs", 1e9), number("infer_macts", 1e6))
+    def printed(name: str, unit: float) -> float | None:
+        return number(name) * unit if (line[name] or "").strip("0.") else None  # 0.00 is one too small to be printed
+
+    return Speed(
+        line["model"],
+        int(number("infer_img_size")),
+        int(number("infer_batch_size")),
+        number("infer_step_time") / 1e3,
+        printed("infer_gmacs", 1e9),
+        printed("infer_macts", 1e6),
+    )

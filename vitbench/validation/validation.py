@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from vitbench.knowledge import fitted_to, known
+from vitbench.refusal import Refusal
 from vitbench.regions import compiled
 from vitbench.step import Trace
 from vitbench.validation.fit import BASELINES, DATASHEET, OURS, Measured, Score, named
@@ -25,10 +26,17 @@ FITTED = 200  # tables of this torch and newer are fitted to; older ones only sc
 
 
 def validate(tables: Sequence[Table], folder: Path, told: Callable[[int, int], None]) -> dict[str, Any]:
-    """folder: where traces are kept. told: as of traces. What docs/json.md says of validation.json."""
+    """folder: where traces are kept. told: as of traces. What docs/json.md says of validation.json.
+
+    Raises Refusal for a table without a model that has attention and can be traced.
+    """
     wanted = {_wanted(table, one) for table in tables for one in table.speeds}
     found = traces((one for one in wanted if family(one.model)), folder, told)
     measured = [_measured(table, found, True) for table in tables]
+    for one in measured:
+        if not one.speeds:
+            wants = "models that timm has and that have softmax attention"
+            raise Refusal(f"{one.table.name} has none to fit to among {len(one.table.speeds)} speeds; expected {wants}")
     scores, rows, constants = [], [], []
     for one in measured:
         others = [other for other in measured if _alike(one, other)]
@@ -110,8 +118,9 @@ def _measured(table: Table, found: Mapping[Wanted, Trace], attention: bool) -> M
 
 def _score(one: Measured, method: str, left_out: str, seconds: np.ndarray | None) -> dict[str, Any]:
     """left_out: family, card, or the table itself. seconds: None where there is nothing else to tell them from."""
-    score = None if seconds is None else asdict(Score.of(seconds, one.seconds))
-    return {"table": one.table.name, "method": method, "left_out": left_out, "score": score}
+    score = None if seconds is None else Score.of(seconds, one.seconds)
+    told = None if score is None else asdict(score)
+    return {"table": one.table.name, "method": method, "left_out": left_out, "score": told}
 
 
 def _rows(one: Measured, held: Mapping[str, np.ndarray | None], attention: bool) -> list[dict[str, Any]]:
@@ -124,10 +133,14 @@ def _rows(one: Measured, held: Mapping[str, np.ndarray | None], attention: bool)
             "family": str(one.families[n]),
             "attention": attention,
             "seconds": speed.seconds,
-            "predicted": {name: None if told is None else float(told[n]) for name, told in held.items()},
+            "predicted": {name: _number(told, n) for name, told in held.items()},
         }
         for n, speed in enumerate(one.speeds)
     ]
+
+
+def _number(told: np.ndarray | None, row: int) -> float | None:
+    return None if told is None or np.isnan(told[row]) else float(told[row])
 
 
 def _fitted(tables: Sequence[Measured]) -> dict[str, Any]:

@@ -1,0 +1,57 @@
+"""Cards by their datasheets: every figure plausible and with its source; what is not known is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from vitbench.devices import HALVES, card, cards
+from vitbench.refusal import Refusal
+
+
+@pytest.mark.parametrize("name", cards())
+def test_figures_are_plausible_in_their_units(name: str) -> None:
+    found = card(name)
+    assert found.name == name and found.title.startswith("NVIDIA ")
+    assert 1e11 < found.bandwidth < 1e13
+    assert {"float16", "float32"} <= set(found.flops) <= {*HALVES, "float32", "float64"}
+    assert 5e12 < found.peak("float32") < 2e14
+    assert 1.5 < found.peak("float16") / found.peak("float32") < 20  # dense: a sparse figure is twice as much
+    assert found.flops.get("bfloat16") in (None, found.peak("float16"))
+    assert 50 < found.peak("float16") / found.bandwidth < 500  # FLOPs a byte
+    assert found.memory is None or 8e9 <= found.memory <= 300e9
+    assert found.l2 is None or 1e6 < found.l2 < 2e8
+
+
+@pytest.mark.parametrize("name", cards())
+def test_figures_have_a_source(name: str) -> None:
+    assert any(word in card(name).source for word in ("whitepaper", "data sheet"))
+
+
+def test_an_unknown_card_is_refused_with_the_known_ones_and_how_to_add_one() -> None:
+    with pytest.raises(Refusal, match="unknown device 'gtx480'; known: here, ") as refused:
+        card("gtx480")
+    said = str(refused.value)
+    assert all(name in said for name in cards()) and "\n" not in said
+    assert "[gtx480] with title, flops, bandwidth, memory and source into vitbench/devices.toml" in said
+
+
+def test_a_peak_that_the_datasheet_lacks_is_not_guessed() -> None:
+    with pytest.raises(Refusal, match=r"V100.* no known peak in bfloat16; known: float16, float32"):
+        card("v100").peak("bfloat16")
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ('[mine]\ntitle = "x"\nflops = {}\nbandwidth = 1e9', "missing 1 required positional argument: 'source'"),
+        ('[mine]\ntitle = "x"\nflops = {}\nbandwidth = 1e9\nsource = "y"\nwatts = 5', "unexpected keyword"),
+    ],
+)
+def test_an_entry_that_is_no_card_is_refused(
+    entry: str, said: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path_factory.mktemp("devices") / "devices.toml"
+    path.write_text(entry)
+    monkeypatch.setattr("vitbench.devices.FILE", str(path))
+    with pytest.raises(Refusal, match=rf"\[mine\].*{said}.*expected title, flops, bandwidth, source"):
+        cards.__wrapped__()
