@@ -173,7 +173,7 @@ def test_the_command_from_a_table_to_its_file(
         title
     )
     (table,) = found["tables"]
-    assert (table["card"], table["speeds"], table["attention"], table["untraced"]) == ("rtx4090", 3, 2, [])
+    assert (table["card"], table["speeds"], table["with_attention"], table["untraced"]) == ("rtx4090", 3, 2, [])
     assert [(row["model"], row["attention"]) for row in found["rows"]] == [
         ("test_vit", True),
         ("test_vit2", True),
@@ -213,5 +213,6 @@ def test_models_that_torch_cannot_trace_are_named(tmp_path: Path, monkeypatch: p
 
 def test_a_refused_trace_is_kept_and_left_out(tmp_path: Path) -> None:
     wanted = Wanted("gone", 160, False)
-    traces._keep(wanted, tmp_path)
+    (tmp_path / traces.digest()).mkdir()
+    traces._keep(wanted, tmp_path / traces.digest())
     assert traces.traces([wanted], tmp_path, lambda *_: pytest.fail("was kept")) == {}
