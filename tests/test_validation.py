@@ -183,7 +183,9 @@ def test_the_command_from_a_table_to_its_file(
     assert found["rows"][2]["predicted"]["family"] > 0 and found["rows"][2]["predicted"]["card"] is None
     by = {(one["method"], one["left_out"]): one["score"] for one in found["scores"]}
     assert by["kernel by kernel", "family"] is None and by["FLOPs over peak", "family"]["rows"] == 2
-    assert {path.name for path in cache.iterdir()} == {f"{line.partition(',')[0]}@160.pickle" for line in LINES}
+    assert {path.name for path in (cache / traces.digest()).iterdir()} == {
+        f"{line.partition(',')[0]}@160.pickle" for line in LINES
+    }
     other = str(put(tmp_path, *LINES, name=NAME.replace("4090", "3090")))
     assert validate.main([other, *words, "--json"]) == 0
     out, err = capsys.readouterr()
