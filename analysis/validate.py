@@ -12,6 +12,7 @@ import json
 import sys
 from collections.abc import Sequence
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _validate(options: argparse.Namespace) -> int:
+    if find_spec("timm") is None:
+        raise Refusal("timm is not installed: pip install timm")
     try:
         from vitbench.validation.speeds import read
         from vitbench.validation.validation import validate

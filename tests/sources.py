@@ -81,3 +81,11 @@ class Checkpointed(nn.Linear):
 def checkpointed() -> tuple[nn.Module, Tensor]:
     """Forward, again in the backward, and two gradients."""
     return Checkpointed(8, 8), torch.zeros(2, 8, requires_grad=True)
+
+
+idle = nn.Identity
+
+
+def empty() -> tuple[nn.Module, Tensor]:
+    """No rows."""
+    return nn.Linear(8, 8), torch.zeros(0, 8)

@@ -52,6 +52,8 @@ def test_the_page_has_a_command_for_each_row(capsys: pytest.CaptureFixture[str])
         ),
         (["--memory", "1MB"], r"fits 0.001 GB on rtx4090 .* the nearest is vit_ti_\d+ at 224 .* GB \(memory\)"),
         (["--latency", "20"], "latency '20' is no amount above 0 with a unit"),
+        (["--memory", "0.5B"], "memory '0.5B' is less than a byte"),
+        (["--figure", ""], "figure '' is in no known format"),
         (["--memory", "8"], "memory '8' is no amount above 0 with a unit"),
         (["--family", "vit,vgg"], "unknown family 'vgg'; known: deit, swin, vit"),
         (["--image-min", "512", "--image-max", "224"], "images of 512 to 224 pixels a side; expected 64 to 4096"),

@@ -130,6 +130,25 @@ def test_the_largest_batch_fits_and_one_more_does_not() -> None:
     assert (of(batch=most).fits, of(batch=most + 1).fits) == (True, False)
 
 
+@pytest.mark.parametrize(
+    "asked", [{"mode": "training"}, {"backend": "naive", "image": (384, 384)}], ids=["training", "naive"]
+)
+def test_the_largest_batch_does_not_depend_on_the_traced_one(asked: dict[str, Any]) -> None:
+    """From one image alone it would be another: that one is spared copies, and casts of gradients seem to grow."""
+    most = of(batch=1, **asked).largest_batch
+    assert most is not None
+    assert (of(batch=most, **asked).fits, of(batch=most + 1, **asked).fits) == (True, False)
+
+
+@pytest.mark.parametrize("member", ["flash", "efficient", "cudnn"])
+def test_a_kernel_by_its_name_needs_no_card(member: str) -> None:
+    assert of(backend=f"sdpa.{member}").seconds == pytest.approx(of().seconds)
+
+
+def test_a_product_of_nothing_takes_a_launch(capsys: pytest.CaptureFixture[str]) -> None:
+    assert told(capsys, "sources:empty", *CARD)["seconds"] > 0
+
+
 def test_attention_written_out_takes_no_less() -> None:
     fused, naive = of(), of(backend="naive")
     assert naive.seconds > fused.seconds
@@ -171,6 +190,13 @@ def test_a_source_with_inputs_of_its_own_is_no_image(capsys: pytest.CaptureFixtu
         (("vit_ti_16", *CARD, "--image", "225"), "image 225 is not divisible by patch 16"),
         (("vit_ti_16", *CARD, "--image", "wide"), "image 'wide' is no size in pixels"),
         (("vit_ti_16", *CARD, "--batch", "0"), "batch 0 is less than 1"),
+        (
+            ("vit_ti_16", *CARD, "--batch", str(10**30)),
+            "pixels is no tensor; expected at most 7,659,183,039,745 images",
+        ),
+        (("vit_ti_16", "--device", "RTX 9"), "to add one, write [rtx-9] with title, flops"),
+        (("sources:idle", *CARD), "sources:idle runs no operator that takes time"),
+        (("resnet50", *CARD, "--backend", "naive"), "resnet50 hands no attention to a backend; expected no --backend"),
         (("vit_ti_16", *CARD, "--dtype", "int4"), "dtype 'int4' is not predicted on NVIDIA GeForce RTX 4090; expected"),
         (("vit_ti_16", "--device", "t4", "--dtype", "bfloat16"), "NVIDIA T4 has no known peak in bfloat16"),
         (("vit_ti_16", *CARD, "--backend", "flex"), "backend 'flex' is not predicted; expected one of naive, sdpa"),

@@ -13,6 +13,7 @@ from vitbench.refusal import Refusal
 from vitbench.source import Image, Opened, is_builtin, of_variant, open_source
 
 FAMILIES = ("naive", "sdpa")  # of the backends that any source runs on
+OWN = "sdpa"  # if nothing is asked for
 VARIED = ("window", "patch")
 HALVES = {"amp": "float16", "amp-bfloat16": "bfloat16"}  # dtype of attention
 
@@ -28,7 +29,7 @@ class Asked:
     batch: int = 1
     dtype: str | None = None
     mode: str = "inference"
-    backend: str = "sdpa"
+    backend: str = OWN
     compiled: bool = False
     window: int | None = None
     patch: int | None = None
@@ -82,6 +83,8 @@ class Asked:
             case = Case(variant.model, shape, self.backend, dtype=dtype, device=device, scope="model", mode=self.mode)
             if reason := backends[self.backend].unsupported(case):
                 raise Refusal(f"{self.source}: {reason}")
+        elif self.backend != OWN:
+            raise Refusal(f"{self.source} hands no attention to a backend; expected no --backend")
         return of_variant(variant, self.image, self.batch, "meta", self.backend)
 
     def family(self) -> str | None:

@@ -143,7 +143,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     plan.add_argument("--throughput", action="store_true", help="the batch of most images/s (default: one image)")
     plan.add_argument("--image-min", type=int, default=224, metavar="S", help="pixels a side (default: 224)")
     plan.add_argument("--image-max", type=int, default=1024, metavar="S", help="pixels a side (default: 1024)")
-    plan.add_argument("--family", metavar="vit,swin", help="of the models (default: all)")
+    plan.add_argument("--family", metavar="vit,swin", help="of deit, swin and vit (default: all)")
     plan.add_argument(
         "--dtype", help="amp, amp-bfloat16, float16, bfloat16 or float32 (default: amp; on a CPU float32)"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -51,8 +52,9 @@ def cards() -> Mapping[str, Card]:
 def card(name: str) -> Card:
     """Raises Refusal where it is not known."""
     if name not in cards():
+        key = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "NAME"  # without quotes in TOML
         raise Refusal(
-            f"unknown device {name!r}; known: here, {', '.join(cards())} (to add one, write [{name}] with title, "
+            f"unknown device {name!r}; known: here, {', '.join(cards())} (to add one, write [{key}] with title, "
             f"flops, bandwidth, memory and source into vitbench/{FILE})"
         )
     return cards()[name]

@@ -12,6 +12,7 @@ from typing import Any
 
 from vitbench.asked import Asked
 from vitbench.machine import Machine, Price, Way
+from vitbench.refusal import Refusal
 from vitbench.seen import seen
 from vitbench.source import Image
 from vitbench.work import Work
@@ -78,6 +79,8 @@ def predict(asked: Asked, machine: Machine) -> Prediction:
     program = seen(asked, machine, dtype)
     knowledge = machine.known(Way(dtype, asked.mode, asked.compiled, asked.family(), program.attends))
     operators = _operators(program.works, machine.price(knowledge.constants))
+    if not operators:
+        raise Refusal(f"{asked.source} runs no operator that takes time; expected a module that computes something")
     seconds = sum(one.seconds for one in operators)
     unlike = (UNCOUNTED if program.uncounted else _launched(operators)) if knowledge.interval else None
     factors = None if unlike else knowledge.interval

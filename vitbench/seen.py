@@ -14,9 +14,12 @@ from vitbench.ledger.attend import BACKENDS
 from vitbench.ledger.program import known, ledger, pixels
 from vitbench.machine import Machine
 from vitbench.model import Variant, models
-from vitbench.source import Image, is_builtin
+from vitbench.refusal import Refusal
+from vitbench.source import Image, is_builtin, refuse_size
 from vitbench.step import Trace
 from vitbench.work import Work
+
+GUESSES = 3  # of the largest batch
 
 
 class Seen(NamedTuple):
@@ -51,6 +54,8 @@ def _written(asked: Asked, machine: Machine, variant: Variant) -> int | None:
 
 
 def _on_paper(asked: Asked, machine: Machine, dtype: str, variant: Variant, image: int) -> Seen:
+    refuse_size((image, image), asked.batch)
+
     def peak(batch: int) -> int:
         return int(ledger(variant, image, batch, asked.backend, dtype).peak_bytes)
 
@@ -75,8 +80,16 @@ def _traced(asked: Asked, machine: Machine, dtype: str) -> Seen:
         return trace(opened, batch, device=machine.device, dtype=dtype, mode=asked.mode)
 
     def largest() -> int | None:
-        found = machine.largest(traced)
-        return machine.largest(of(found)) if found else found  # what holds near it, where small batches mislead
+        """From a trace of another batch it is a guess, so it is traced itself, until it tells itself."""
+        batch, found = asked.batch, machine.largest(traced)
+        for _ in range(GUESSES):
+            if not found or found == batch:
+                break
+            try:
+                batch, found = found, machine.largest(of(found))
+            except Refusal:
+                return None
+        return found
 
     traced = run = trace(opened, asked.batch, device=machine.device, dtype=dtype, mode=asked.mode)
     if asked.compiled:

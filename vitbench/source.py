@@ -18,6 +18,8 @@ import warnings
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 DEFAULT_IMAGE = 224
+TENSOR = 2**63 - 1  # bytes of the largest
 FORMS = "a model of `vitbench list models`, timm:NAME, torchvision:NAME, hf:CLASS or package.module:factory"
 Image = tuple[int, int]  # pixels, height first
 
@@ -107,7 +110,15 @@ def open_source(
 
         return Opened(source, module, torch.utils._pytree.tree_map_only(torch.Tensor, move, given), None)
     image = image or (DEFAULT_IMAGE, DEFAULT_IMAGE)
+    refuse_size(image, batch)
     return Opened(source, module, (torch.zeros(batch, CHANNELS, *image, dtype=_dtype(module), device=device),), image)
+
+
+def refuse_size(image: Image, batch: int) -> None:
+    """Raises Refusal where torch has no tensor of so many bytes, whatever the dtype."""
+    most = TENSOR // (8 * CHANNELS * image[0] * image[1])
+    if batch > most:
+        raise Refusal(f"batch {batch} of {image[0]}x{image[1]} pixels is no tensor; expected at most {most:,} images")
 
 
 def _dtype(module: nn.Module) -> Any:
@@ -128,6 +139,7 @@ def of_variant(variant: Variant, image: Image | None, batch: int, device: str, b
     shape = variant.shape(image, batch)
     if reason := variant.model.lacking():
         raise Refusal(reason)
+    refuse_size(image or (variant.image, variant.image), batch)
     case = Case(variant.model, shape, backend if variant.model.attentions(shape) else "own", scope="model")
     program = build(case, device=device)
     height, width = program.inputs[0].shape[-2:]
@@ -217,9 +229,12 @@ def _torchvision(name: str, image: Image | None, _: bool) -> tuple[Any, Image]:
         ways = {"image_size": image[0]} if image[0] == image[1] else {}
         ways["input_size"] = image
     weights = next(iter(torchvision.models.get_model_weights(name)), None)
-    crop = weights.transforms.keywords.get("crop_size") if weights else None
+    transforms: Any = weights.transforms if weights else None
+    crop = transforms.keywords.get("crop_size") if isinstance(transforms, partial) else None  # of detectors none
     own = (crop, crop) if isinstance(crop, int) else (DEFAULT_IMAGE, DEFAULT_IMAGE)
-    return _sized(lambda **given: torchvision.models.get_model(name, **given), ways), image or own
+    known = signature(torchvision.models.get_model_builder(name)).parameters
+    backbone = {one: None for one in ("weights_backbone",) if one in known}  # which else are downloaded
+    return _sized(lambda **given: torchvision.models.get_model(name, **backbone, **given), ways), image or own
 
 
 def _hf(name: str, image: Image | None, eager: bool) -> tuple[Any, Image]:

@@ -31,7 +31,10 @@ def seconds_of(text: str) -> float:
 
 def bytes_of(text: str) -> int:
     """8GB (8e9), 8GiB (8 x 2^30), 500MB. Raises Refusal."""
-    return int(_amount("memory", text, BYTES, "8GB, 8GiB or 500MB"))
+    size = int(_amount("memory", text, BYTES, "8GB, 8GiB or 500MB"))
+    if not size:
+        raise Refusal(f"memory {text!r} is less than a byte; expected such as 8GB, 8GiB or 500MB")
+    return size
 
 
 def _amount(what: str, text: str, units: Mapping[str, float], such: str) -> float:

@@ -28,7 +28,9 @@ def show(choice: Choice, console: Console, everything: bool) -> None:
         f"{chosen}\n",
         soft_wrap=True,
     )
-    console.print(_table(choice, rows))
+    table = _table(choice, rows)
+    console.width = max(console.width, console.measure(table).maximum)  # no figure is cut
+    console.print(table)
     memory = "" if choice.asked.throughput else " and memory"
     console.print(f"\n{DOMINANCE.format(memory=memory)}\n", soft_wrap=True)
     for n, row in enumerate(rows, 1):

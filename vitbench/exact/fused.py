@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch._higher_order_ops.flex_attention import flex_attention as flex
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention import flex_attention as flex_module
 from torch.overrides import TorchFunctionMode
 
@@ -141,10 +142,15 @@ def _sdpa(
     def run(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         return SDPA(q, k, v, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
 
+    def told(*given: Tensor | None) -> Tensor:
+        """By its shapes alone: a fused kernel that the program asks for cannot be chosen without its device."""
+        with sdpa_kernel(SDPBackend.MATH):
+            return run(*given)  # type: ignore[arg-type]
+
     if not watch.fuses(query):
         return run(query, key, value, attn_mask)
     given = (None if one is None else _as_autocast(one) for one in (query, key, value, attn_mask))
-    out: Tensor = _Attention.apply(watch, run, *given)[0]
+    out: Tensor = _Attention.apply(watch, told, *given)[0]
     return out
 
 

@@ -62,12 +62,21 @@ def traces(wanted: Iterable[Wanted], folder: Path, told: Callable[[int, int], No
     folder = folder / digest()
     folder.mkdir(parents=True, exist_ok=True)
     every = sorted(set(wanted))
-    missing = [one for one in every if not _file(one, folder).exists()]
+    missing = [one for one in every if _read(_file(one, folder)) is None]
     with ProcessPoolExecutor(WORKERS, get_context("spawn"), _begin) as pool:
         for n, _ in enumerate(pool.map(_keep, missing, [folder] * len(missing))):
             told(n + 1, len(missing))
-    found = {one: pickle.loads(_file(one, folder).read_bytes()) for one in every}
+    found = {one: _read(_file(one, folder)) for one in every}
     return {one: trace for one, trace in found.items() if isinstance(trace, Trace)}
+
+
+def _read(file: Path) -> Trace | str | None:
+    """What was kept: a trace, or why there is none; None where nothing was, or what is damaged."""
+    try:
+        found = pickle.loads(file.read_bytes())
+    except Exception:  # whatever a damaged file makes pickle do
+        return None
+    return found if isinstance(found, (Trace, str)) else None
 
 
 def digest() -> str:
