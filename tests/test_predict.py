@@ -16,8 +16,10 @@ from vitbench.cpu import CONSTANTS
 from vitbench.devices import card
 from vitbench.gpu import DATASHEET
 from vitbench.knowledge import HELD, LEVELS, Knowledge
+from vitbench.largest import largest_batch
 from vitbench.machine import Price, cpu_here, machine, on_card, on_cpu
 from vitbench.measure.environment import processor
+from vitbench.memory import Setup
 from vitbench.predict import Prediction, predict
 from vitbench.predict_page import lines
 from vitbench.refusal import Refusal
@@ -149,6 +151,30 @@ def test_a_product_of_nothing_takes_a_launch(capsys: pytest.CaptureFixture[str])
     assert told(capsys, "sources:empty", *CARD)["seconds"] > 0
 
 
+@pytest.mark.parametrize(("source", "step"), [("vit_ti_16", 16), ("swin_t", 32)])
+def test_the_largest_image_fits_and_one_step_more_does_not(source: str, step: int) -> None:
+    side = of(source=source).largest_image
+    assert side is not None
+    assert [of(source=source, image=(one, one)).fits for one in (side, side + step)] == [True, False]
+
+
+def test_where_nothing_fits() -> None:
+    found = predict(Asked("vit_ti_16"), KNOWN._replace(memory_bytes=1_000_000))
+    assert (found.fits, found.largest_batch, found.largest_image) == (False, 0, 0)
+    page = "\n".join(lines(found))
+    assert "does not fit" in page and "largest image       none" in page
+
+
+@pytest.mark.parametrize("source", ["vit_ti_16", "timm:resnet18"])
+def test_the_largest_batch_here_is_that_of_its_memory(source: str) -> None:
+    room, image = 100_000_000, (64, 64)
+    here = on_cpu("a CPU", room, {})._replace(known=lambda _: EARNED._replace(constants=RATES))
+    found = predict(Asked(source, image, 2), here)
+    exact, memory = largest_batch(Setup(source, image), room)
+    assert found.largest_batch == pytest.approx(exact, rel=0.01)
+    assert found.peak_bytes == Setup(source, image, 2).memory().peak_bytes < memory.peak_bytes <= room
+
+
 def test_attention_written_out_takes_no_less() -> None:
     fused, naive = of(), of(backend="naive")
     assert naive.seconds > fused.seconds
@@ -179,7 +205,7 @@ def test_what_binds_an_operator() -> None:
 
 def test_a_source_with_inputs_of_its_own_is_no_image(capsys: pytest.CaptureFixture[str]) -> None:
     found = told(capsys, "sources:attention", *CARD)
-    assert found["image"] is found["images_per_second"] is found["largest_batch"] is None
+    assert found["image"] is found["images_per_second"] is found["largest_batch"] is found["largest_image"] is None
     assert found["seconds"] > 0
 
 
@@ -205,8 +231,8 @@ def test_a_source_with_inputs_of_its_own_is_no_image(capsys: pytest.CaptureFixtu
         (("sources:attention", *CARD, "--window", "7"), "--window is for the suite's own models"),
         (("vit_ti_16", *CARD, "--window", "7"), "vit_ti_16 has no window"),
         (("swin_t", *CARD, "--window", "0"), "--window 0 is less than 1"),
-        (("sources:choosy", *CARD), "sources:choosy cannot be traced: ValueError: 64 pixels, not 224"),
-        (("sources:left_in_forward", *CARD), "sources:left_in_forward cannot be traced: SystemExit"),
+        (("sources:choosy", *CARD), "at 224x224 cannot be traced (inference): ValueError: 64 pixels, not 224"),
+        (("sources:left_in_forward", *CARD), "left_in_forward at 224x224 cannot be traced (inference): SystemExit"),
         (("nothing", *CARD), "unknown model 'nothing'"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, replace
 
 from vitbench.backend import backends
 from vitbench.case import Case
+from vitbench.ledger.tape import PRECISIONS
 from vitbench.machine import Machine
 from vitbench.model import Variant, models
 from vitbench.operator import MODES
@@ -15,7 +16,6 @@ from vitbench.source import Image, Opened, is_builtin, of_variant, open_source
 FAMILIES = ("naive", "sdpa")  # of the backends that any source runs on
 OWN = "sdpa"  # if nothing is asked for
 VARIED = ("window", "patch")
-HALVES = {"amp": "float16", "amp-bfloat16": "bfloat16"}  # dtype of attention
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Asked:
     def opened(self, device: str, dtype: str) -> Opened:
         """On meta tensors. device: cuda or cpu, where it is to run. Raises Refusal."""
         if is_builtin(self.source):
-            return self._of_suite(self.varied(models[self.source]), device, HALVES.get(dtype, dtype))
+            return self._of_suite(self.varied(models[self.source]), device, PRECISIONS[dtype].products)
         for name in VARIED:
             if getattr(self, name) is not None:
                 raise Refusal(f"--{name} is for the suite's own models (vitbench list models), not for {self.source}")

@@ -17,7 +17,11 @@ import torch
 from torch import Tensor
 from torch.library import Library
 
-AMP = {"amp": torch.float16, "amp-bfloat16": torch.bfloat16}  # products in half precision, weights in float32
+from vitbench.ledger.tape import PRECISIONS
+
+AMP = {  # products in half precision, weights in float32
+    name: getattr(torch, one.products) for name, one in PRECISIONS.items() if one.stored != one.products
+}
 
 CAST = (  # their inputs become float32
     "acos", "asin", "cosh", "erfinv", "exp", "expm1", "log", "log10", "log2", "log1p", "reciprocal", "rsqrt", "sinh",

@@ -5,21 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from vitbench import cpu, gpu
 from vitbench.calibrate.document import Calibration, newest_of
 from vitbench.devices import Card, card, cards
 from vitbench.knowledge import HELD, Knowledge, calibrated, known
-from vitbench.memory import CPU, held
+from vitbench.ledger.tape import PRECISIONS
 from vitbench.refusal import Refusal
-from vitbench.source import Opened
-from vitbench.step import Trace
 from vitbench.work import Work
 
 HERE = "here"
 ROOT = Path(__file__).resolve().parents[1]
-DTYPES = ("amp", "amp-bfloat16", "float16", "bfloat16", "float32")
 OVERSIGHT = "peak_bytes leave out what libraries take within operators, and memory that lies free between tensors"
 Price = Callable[[Work], float]  # seconds of one row of work
 
@@ -38,8 +35,8 @@ class Machine(NamedTuple):
     """name: as it is asked for. device: cuda or cpu, what programs are traced for. dtypes: the first is the default.
 
     on_paper: whether `ledger` tells its kernels and bytes. memory_bytes: None where it is not known. tile: of fused
-    attention, as of Step.work. known: of programs of a way; raises Refusal where nothing is. price: by constants. peak:
-    bytes of a call that was traced. largest: images that the memory holds, None: not told. notes: what these leave out.
+    attention, as of Step.work. known: of programs of a way; raises Refusal where nothing is. price: by constants.
+    workspace: of its operators, as of `trace`; None: not known. notes: what these leave out.
     """
 
     name: str
@@ -51,8 +48,7 @@ class Machine(NamedTuple):
     tile: int
     known: Callable[[Way], Knowledge]
     price: Callable[[Mapping[str, float]], Price]
-    peak: Callable[[Opened, Trace], int]
-    largest: Callable[[Trace], int | None]
+    workspace: Callable[[Any, Any, Any], tuple[int, int]] | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -61,26 +57,16 @@ def on_card(card: Card) -> Machine:
         lacking = None if (way.dtype, way.mode) == HELD else f"published are {' '.join(HELD)} alone"
         return known(card.name, compiled=way.compiled, family=way.family, attention=way.attention, lacking=lacking)
 
-    def peak(_: Opened, trace: Trace) -> int:
-        assert trace.held is not None
-        return trace.held.peak()
-
-    def largest(trace: Trace) -> int | None:
-        assert trace.held is not None
-        return None if card.memory is None else trace.held.largest(trace.batch, card.memory)
-
     return Machine(
         name=card.name,
         title=card.title,
         device="cuda",
-        dtypes=DTYPES,
+        dtypes=tuple(PRECISIONS),
         on_paper=True,
         memory_bytes=card.memory,
         tile=1,
         known=known_of,
         price=lambda constants: lambda work: float(gpu.kernel_seconds(work, card, constants)),
-        peak=peak,
-        largest=largest,
         notes=(OVERSIGHT,),
     )
 
@@ -101,9 +87,14 @@ def on_cpu(title: str, memory_bytes: int | None, calibration: Calibration) -> Ma
         tile=cpu.TILE,
         known=known_of,
         price=lambda constants: lambda work: cpu.seconds([work], constants),
-        peak=lambda opened, trace: held(opened, trace.mode, device=CPU).peak_bytes,
-        largest=lambda _: None,
+        workspace=_within,
     )
+
+
+def _within(func: Any, args: Any, kwargs: Any) -> tuple[int, int]:
+    from vitbench.measure.scratch import workspace
+
+    return workspace(func, args, kwargs)
 
 
 def machine(name: str | None, results: Path = ROOT / "results") -> Machine:

@@ -12,27 +12,22 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from vitbench.ledger.tape import PRECISIONS
 from vitbench.operator import MODES
 from vitbench.refusal import Refusal
-from vitbench.source import Image, Opened, open_source, said
+from vitbench.source import Image, Opened, open_source
 
 if TYPE_CHECKING:
     from torch import Tensor, UntypedStorage
 
-    from vitbench.exact.live import Peak
-
-MIXED = "amp"
-DTYPES = ("float32", "float16", "bfloat16", MIXED)
-
 
 class Optimiser(NamedTuple):
-    """What one of torch's holds, in parameters. states: each. apart, together: above all else while it steps: of the
-    largest parameter where it takes one after another, of all where it takes all at once. counts: bytes a tensor.
+    """What one of torch's holds, in parameters. states: each. apart: above all else while it steps, of the largest
+    parameter, for it takes one after another. counts: bytes a tensor.
     """
 
     states: int = 0
     apart: int = 0
-    together: int = 0
     counts: int = 0
 
 
@@ -40,28 +35,35 @@ OPTIMISERS = {
     "none": Optimiser(),
     "sgd": Optimiser(),
     "momentum": Optimiser(states=1),
-    "adamw": Optimiser(states=2, apart=2, together=1, counts=4),  # root of the second moment, and once more divided
+    "adamw": Optimiser(states=2, apart=2, counts=4),  # root of the second moment, and once more divided
 }
 
 
+class Peak(NamedTuple):
+    """Most bytes held at once above parameters, buffers and inputs. gradients: of them, those of parameters."""
+
+    bytes: int
+    gradients: int
+
+
 class Device(NamedTuple):
-    """What a call holds there. peak: of a source opened on meta tensors, in training or not. together: its optimiser
-    takes all parameters at once. granule: bytes of which its allocator gives whole multiples (CUDA's: 512).
-    """
+    """What a call holds there. peak: of a source opened on meta tensors, in training or not. dtypes: it tells these."""
 
     peak: Callable[[Opened, bool], Peak]
-    together: bool
-    granule: int = 1
+    dtypes: tuple[str, ...]
 
 
 def _cpu(opened: Opened, training: bool) -> Peak:
-    from vitbench.exact import live
-    from vitbench.measure import scratch
+    from vitbench.measure.scratch import workspace
+    from vitbench.trace import trace
 
-    return live.peak(opened.module, opened.inputs, training=training, device="cpu", workspace=scratch.workspace)
+    mode = "training" if training else "inference"
+    found = trace(opened, 1, device="cpu", dtype="float32", mode=mode, workspace=workspace).held
+    assert found is not None
+    return Peak(found.call_bytes, found.gradient_bytes)
 
 
-CPU = Device(_cpu, together=False)
+CPU = Device(_cpu, ("float32",))
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,7 @@ class Memory:
 @dataclass(frozen=True)
 class Setup:
     """What is to run. image: pixels; None means the source's own. mode: inference or training. optimiser: of
-    OPTIMISERS; none leaves its step out. eager: no fused attention. dtype: of parameters and inputs, or amp: float32,
-    which the device's `peak` is to run under autocast.
+    OPTIMISERS; none leaves its step out. eager: no fused attention. dtype: of those that the device tells.
     """
 
     source: str
@@ -100,9 +101,11 @@ class Setup:
     device: Device = CPU
 
     def __post_init__(self) -> None:
-        for name, known in (("mode", MODES), ("optimiser", tuple(OPTIMISERS)), ("dtype", DTYPES)):
+        for name, known in (("mode", MODES), ("optimiser", tuple(OPTIMISERS))):
             if (given := getattr(self, name)) not in known:
                 raise Refusal(f"unknown {name} {given!r}; known: {', '.join(known)}")
+        if self.dtype not in self.device.dtypes:
+            raise Refusal(f"dtype {self.dtype!r} is not told there; expected one of {', '.join(self.device.dtypes)}")
         if self.batch < 1:
             raise Refusal(f"batch {self.batch} is less than 1")
         if self.optimiser != "none" and self.mode != "training":
@@ -113,9 +116,7 @@ class Setup:
         import torch
 
         opened = open_source(self.source, self.image, self.batch, eager=self.eager)
-        if self.dtype == MIXED:
-            return opened
-        dtype = getattr(torch, self.dtype)
+        dtype = getattr(torch, PRECISIONS[self.dtype].stored)
 
         def cast(one: Tensor) -> Tensor:
             return one.to(dtype) if one.is_floating_point() else one
@@ -130,43 +131,32 @@ class Setup:
 
 def held(opened: Opened, mode: str = "inference", optimiser: str = "none", device: Device = CPU) -> Memory:
     """opened: on meta tensors, in the dtype in which it runs. Raises Refusal where it does not, in its own words."""
-    from vitbench.exact.lifetimes import rounded
     from vitbench.exact.watch import tensors
 
     training = mode == "training"
-    module = opened.module.train(training)
-    try:
-        peak = device.peak(opened, training)
-    except (Exception, SystemExit) as error:
-        raise Refusal(f"{opened.source} at {_size(opened.image)} cannot run ({mode}): {said(error)}") from error
-    weights = list(module.parameters())
-    sizes = [rounded(one.nbytes, device.granule) for one in weights if one.requires_grad and training]
+    peak = device.peak(opened, training)
+    weights = list(opened.module.parameters())
+    sizes = [one.nbytes for one in weights if one.requires_grad and training]
     kind = OPTIMISERS[optimiser]
-    stepped = kind.together * sum(sizes) if device.together else kind.apart * max(sizes, default=0)
+    stepped = kind.apart * max(sizes, default=0)
     stepping = optimiser != "none" and sum(sizes) + stepped > peak.bytes
     gradients = sum(sizes) if stepping else peak.gradients
     return Memory(
-        parameters=_bytes(weights, device.granule),
-        buffers=_bytes(module.buffers(), device.granule),
-        inputs=_bytes(tensors(opened.inputs), device.granule),
-        optimiser=kind.states * sum(sizes) + (0 if device.together else kind.counts * len(sizes)),
+        parameters=_bytes(weights),
+        buffers=_bytes(opened.module.buffers()),
+        inputs=_bytes(tensors(opened.inputs)),
+        optimiser=kind.states * sum(sizes) + kind.counts * len(sizes),
         gradients=gradients,
         activations=stepped if stepping else peak.bytes - peak.gradients,
         stepping=stepping,
     )
 
 
-def _bytes(tensors: Iterable[Tensor], granule: int) -> int:
+def _bytes(tensors: Iterable[Tensor]) -> int:
     """Of their storages, each once."""
-    from vitbench.exact.lifetimes import rounded
-
     storages = {id(storage): storage for storage in map(_storage, tensors)}
-    return sum(rounded(storage.nbytes(), granule) for storage in storages.values())
+    return sum(storage.nbytes() for storage in storages.values())
 
 
 def _storage(tensor: Tensor) -> UntypedStorage:
     return tensor.untyped_storage()
-
-
-def _size(image: Image | None) -> str:
-    return f"{image[0]}x{image[1]}" if image else "its own inputs"

@@ -43,7 +43,8 @@ class Prediction:
 
     interval: seconds that hold nine of ten such times; None: not earned. knowledge: its level. words: a sentence on
     constants and interval. images_per_second, largest_batch: None where the source brings its own inputs. fits: None
-    where the memory is not known, and so is largest_batch. operators: those that take most first.
+    where the memory is not known, and so are largest_batch and largest_image (pixels of a side, of the batch; None also
+    where the program is not on paper). operators: those that take most first.
     """
 
     source: str
@@ -65,6 +66,7 @@ class Prediction:
     memory_bytes: int | None
     fits: bool | None
     largest_batch: int | None
+    largest_image: int | None
     operators: tuple[Share, ...]
     notes: tuple[str, ...]
 
@@ -107,7 +109,8 @@ def predict(asked: Asked, machine: Machine) -> Prediction:
         peak_bytes=peak,
         memory_bytes=memory,
         fits=None if memory is None else peak <= memory,
-        largest_batch=None if own else program.largest(),
+        largest_batch=None if own else program.largest_batch,
+        largest_image=program.largest_image,
         operators=operators,
         notes=tuple(notes),
     )

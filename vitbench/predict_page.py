@@ -10,15 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from vitbench.asked import Asked
+from vitbench.ledger.tape import PRECISIONS
 from vitbench.machine import machine
 from vitbench.predict import Prediction, predict
 from vitbench.source import image_of
 
 SHOWN = 12  # operators
-DTYPES = {
-    "amp": "amp (float16 products, float32 weights)",
-    "amp-bfloat16": "amp-bfloat16 (bfloat16 products, float32 weights)",
-}
 
 
 def predict_command(options: argparse.Namespace) -> int:
@@ -61,7 +58,8 @@ def lines(found: Prediction) -> list[str]:
         "images per second": images,
         "knowledge": f"{found.knowledge}: {found.words}",
         "peak bytes": f"{found.peak_bytes:,}   {_room(found)}",
-        "largest batch": "-" if found.largest_batch is None else f"{found.largest_batch:,}   that fits",
+        "largest batch": _most(found.largest_batch, "", ""),
+        "largest image": _most(found.largest_image, " pixels a side", f" at batch {found.batch:,}"),
     }
     return [
         _heading(found),
@@ -77,8 +75,14 @@ def _heading(found: Prediction) -> str:
     images = "its own inputs"
     if found.image:
         images = f"{found.batch} image{'s' * (found.batch > 1)} of {found.image[0]}x{found.image[1]}"
-    how = f"{DTYPES.get(found.dtype, found.dtype)}, {found.backend}{', compiled' * found.compiled}"
+    how = f"{_dtype(found.dtype)}, {found.backend}{', compiled' * found.compiled}"
     return f"{found.source}, {images}, {found.mode}, {how}, on {found.device_name}: predicted"
+
+
+def _dtype(name: str) -> str:
+    """amp (float16 products, float32 weights)."""
+    stored, products = PRECISIONS[name]
+    return name if stored == products else f"{name} ({products} products, {stored} weights)"
 
 
 def _interval(found: Prediction) -> str:
@@ -86,6 +90,13 @@ def _interval(found: Prediction) -> str:
         return "no interval"
     low, high = map(_seconds, found.interval)
     return f"{low} to {high} in 9 of 10 times of its kind"
+
+
+def _most(size: int | None, unit: str, where: str) -> str:
+    """1,024 pixels a side   that fits at batch 8."""
+    if size is None:
+        return "-"
+    return f"{size:,}{unit}   that fits{where}" if size else "none fits"
 
 
 def _room(found: Prediction) -> str:

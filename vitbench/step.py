@@ -116,13 +116,19 @@ class Held(NamedTuple):
     """Bytes of a call. parameter_bytes: of weights and buffers. input_bytes: of the inputs.
 
     moments: held above these at once: what does not grow with the batch (casts of weights, their gradients), and what
-    does; those moments of which none other holds more of both. Space that operators take within themselves is NOT in
-    it.
+    does; those moments of which none other holds more of both. gradient_bytes: of weights, held where most is held at
+    the batch that was traced. Space that operators take within themselves is in it as far as the trace was told of it.
     """
 
     parameter_bytes: int
     input_bytes: int
     moments: tuple[tuple[int, int], ...]
+    gradient_bytes: int = 0
+
+    @property
+    def call_bytes(self) -> int:
+        """Most above weights, buffers and inputs, of the traced batch."""
+        return max((fixed + growing for fixed, growing in self.moments), default=0)
 
     def peak(self, scale: float = 1) -> int:
         """Of a batch that many times the traced one."""

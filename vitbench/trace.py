@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import warnings
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from itertools import count
 from typing import Any
@@ -34,6 +34,7 @@ from vitbench.source import Opened, said
 from vitbench.step import BYTES, Held, Part, Step, Trace
 from vitbench.work import PRODUCTS
 
+Workspace = Callable[[Any, Any, Any], tuple[int, int]]  # as measure.scratch.workspace
 cuda: Any = torch.backends.cuda
 UNCOUNTED = "{}: may hold products and has no formula; it is priced by the bytes that it moves"
 FUSED = (cuda.flash_sdp_enabled, cuda.mem_efficient_sdp_enabled, cuda.cudnn_sdp_enabled)
@@ -47,11 +48,12 @@ def trace(
     dtype: str = "amp",
     mode: str = "inference",
     on: str | None = None,
+    workspace: Workspace | None = None,
 ) -> Trace:
     """opened: on meta tensors, with inputs of that batch. dtype: amp, amp-bfloat16, float32, float16 or bfloat16.
 
     on: where the fake tensors say that they are. None: on the device; in training on CUDA, whose backward would need
-    one, on the CPU, which stands in for it.
+    one, on the CPU, which stands in for it. workspace: of the device's operators; None: not known, so not in `held`.
     Raises Refusal where the model cannot be traced, in its own words.
     """
     on = on or ("cpu" if mode == "training" else device)
@@ -61,7 +63,7 @@ def trace(
         with quiet[0], quiet[1], lists, compiler.turned_off(), FakeTensorMode(), placed(opened, on, dtype) as inputs:
             warnings.simplefilter("ignore")
             weights = [*opened.module.parameters(), *opened.module.buffers()]
-            tracer = Tracer([*tensors(inputs)], weights, fusing=device != "cpu")
+            tracer = Tracer([*tensors(inputs)], weights, fusing=device != "cpu", workspace=workspace)
             opened.module.train(mode == "training")
             with torch.device(on), fused.intercepted(tracer), tracer:
                 _run(opened.module, inputs, on, dtype, mode)
@@ -70,10 +72,12 @@ def trace(
                 parameter_bytes=_bytes(weights),
                 input_bytes=_bytes(tensors(inputs)),
                 moments=tuple(tracer.lifetimes.moments(tracer.fixed(gradients))),
+                gradient_bytes=tracer.lifetimes.highest(gradients)[1],
             )
             peak = tracer.lifetimes.peak(without=gradients)
     except (Exception, SystemExit) as error:
-        raise Refusal(f"{opened.source} cannot be traced: {said(error)}") from error
+        size = f"{opened.image[0]}x{opened.image[1]}" if opened.image else "its own inputs"
+        raise Refusal(f"{opened.source} at {size} cannot be traced ({mode}): {said(error)}") from error
     opened.module.eval()
     notes = (*tracer.notes, *(UNCOUNTED.format(name) for name in tracer.uncounted))
     return Trace(
@@ -94,10 +98,12 @@ def _run(module: nn.Module, inputs: tuple[Any, ...], device: str, dtype: str, mo
 class Tracer(TorchDispatchMode):
     """Sees the operators of a call. It is a `fused.Watcher`."""
 
-    def __init__(self, inputs: list[Tensor], weights: list[Tensor], *, fusing: bool) -> None:
+    def __init__(
+        self, inputs: list[Tensor], weights: list[Tensor], *, fusing: bool, workspace: Workspace | None = None
+    ) -> None:
         """fusing: the device has fused attention. On the CPU torch's own choice is seen, even without it."""
         super().__init__()  # type: ignore[no-untyped-call]
-        self.fusing = fusing
+        self.fusing, self.workspace = fusing, workspace
         self.steps: list[Step] = []
         self.roles, self.lifetimes = Roles(inputs), Lifetimes([*inputs, *weights])
         self.notes: list[str] = []
@@ -105,7 +111,7 @@ class Tracer(TorchDispatchMode):
         self._numbers: weakref.WeakKeyDictionary[torch.UntypedStorage, int] = weakref.WeakKeyDictionary()
         self._next = count()
         self._paused = False
-        self._fixed: set[int] = set()  # storages, by Lifetimes, of what follows from weights alone
+        self._fixed: set[int] = set()  # storages, by Lifetimes, that do not grow with the batch
 
     def fixed(self, gradients: Iterable[Tensor]) -> set[int]:
         """Storages, as Lifetimes numbers them, that do not grow with the batch. gradients: of weights."""
@@ -163,6 +169,8 @@ class Tracer(TorchDispatchMode):
     def _see(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         given, made = list(tensors((args, kwargs))), list(tensors(result))
         self.lifetimes.see(made)
+        if self.workspace is not None:
+            self._fixed.add(self.lifetimes.within(self.workspace(func, args, kwargs)))
         if func.is_view or kinds.is_free(func) or not made:
             return
         macs = formulas.macs(func._overloadpacket, args, kwargs, result)

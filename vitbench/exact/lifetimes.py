@@ -14,18 +14,10 @@ import torch
 from torch import Tensor
 
 
-def rounded(size: int, granule: int) -> int:
-    """Up to a multiple."""
-    return -(-size // granule) * granule
-
-
 class Lifetimes:
-    """known: tensors whose storages are no one's doing: inputs, parameters, buffers. granule: bytes of which an
-    allocator gives whole multiples.
-    """
+    """known: tensors whose storages are no one's doing: inputs, parameters, buffers."""
 
-    def __init__(self, known: Iterable[Tensor], granule: int = 1) -> None:
-        self.granule = granule
+    def __init__(self, known: Iterable[Tensor]) -> None:
         self.alive = {id(storage): weakref.ref(storage) for storage in map(Tensor.untyped_storage, known)}
         self.events: list[tuple[int, int]] = []  # which storage, bytes more or less
         self.numbers: dict[int, int] = {}  # which, by id of a storage that is alive
@@ -41,15 +33,19 @@ class Lifetimes:
         known = self.alive.get(key)
         if known is not None and known() is storage:
             return
-        number, size = len(self.events), rounded(storage.nbytes(), self.granule)
+        number, size = len(self.events), storage.nbytes()
         self.alive[key] = weakref.ref(storage, lambda _: self.events.append((number, -size)))
         self.numbers[key] = number
         self.events.append((number, size))
 
-    def within(self, size: int) -> None:
-        """Bytes that the last operator took above what it gave, and gave back before it ended."""
-        if size:
-            self.events += [(len(self.events), size), (len(self.events), -size)]
+    def within(self, sizes: Iterable[int]) -> int:
+        """Bytes that the last operator took above what it gave, and gave back before it ended: in several storages, of
+        which the number of the first is returned.
+        """
+        first = len(self.events)
+        taken = list(enumerate(sizes, first))
+        self.events += [*taken, *((number, -size) for number, size in taken)]
+        return first
 
     def highest(self, of: Iterable[Tensor]) -> tuple[int, int]:
         """Most bytes at once, and how many of them were the storages of some tensors that are still alive."""

@@ -1,7 +1,7 @@
 """Bytes that an operator on the CPU takes from torch's allocator within itself and gives back, beyond what it gives.
 
 Attention's tiles have a closed form. What oneDNN takes for a convolution (weights, images and sums in layouts of its
-own) depends on processor, threads and version: each is run once, alone, and its allocations are read. NOT in it: what
+own) depends on processor, threads and version: each is run alone, and its allocations are read. NOT in it: what
 half precision packs, and what libraries take outside torch's allocator.
 """
 
@@ -30,7 +30,7 @@ class _Like(NamedTuple):
     dtype: torch.dtype
 
     def cut(self, batch: int, rows: int) -> _Like:
-        """Fewer images of fewer rows, dense, dimensions in the same order."""
+        """So many images of so many rows, dense, dimensions in the same order."""
         shape = (batch, self.shape[1], rows, *self.shape[3:])
         strides, step = [0] * len(shape), 1
         for n in sorted(range(len(shape)), key=lambda n: (self.stride[n], -n)):
@@ -42,19 +42,27 @@ class _Like(NamedTuple):
 Told = tuple[Any, ...]  # arguments of an operator, tensors as _Like and lists as tuples
 
 
-def workspace(func: Any, args: Any, kwargs: Any) -> int:
-    """func: an overload of torch.ops. args, kwargs: its own, of which the tensors may be fake."""
+def workspace(func: Any, args: Any, kwargs: Any) -> tuple[int, int]:
+    """What does not grow with the batch, and what does: of a convolution, as it takes more on twice the images.
+
+    func: an overload of torch.ops. args, kwargs: its own, of which the tensors may be fake.
+    """
     if func in TILES:
-        return TILES[func](args)
-    if func not in (CONVOLVED, DIFFERENTIATED):
-        return 0
+        return TILES[func](args), 0
+    return _convolution(func, args) if func in (CONVOLVED, DIFFERENTIATED) else (0, 0)
+
+
+def _convolution(func: Any, args: Any) -> tuple[int, int]:
     told, threads = tuple(map(_frozen, args)), torch.get_num_threads()
     image = told[0 if func is CONVOLVED else 1].shape
     parts, transposed = 1, told[6 if func is CONVOLVED else 7]
     while args[0].numel() + args[1].numel() > MOST * parts:
         parts *= 2
-    if parts == 1 or transposed or len(image) != 4:
-        return _run(func, told, threads)
+    if transposed or len(image) != 4:
+        return 0, _run(func, told, threads)
+    if parts == 1:
+        taken = _run(func, told, threads)
+        return _parted(taken, _run(func, _cut(func, told, 2 * image[0], image[2]), threads) - taken)
     sizes = []
     for part in (parts, 2 * parts):
         batch = max(1, image[0] // part)
@@ -62,7 +70,12 @@ def workspace(func: Any, args: Any, kwargs: Any) -> int:
         sizes.append((batch * rows, _run(func, _cut(func, told, batch, rows), threads)))
     (more, taken), (less, before) = sizes
     slope = (taken - before) / (more - less) if more > less else 0
-    return taken + int(slope * (image[0] * image[2] - more))
+    return _parted(taken + int(slope * (image[0] * image[2] - more)), int(slope * image[0] * image[2]))
+
+
+def _parted(taken: int, growing: int) -> tuple[int, int]:
+    growing = max(0, min(growing, taken))
+    return taken - growing, growing
 
 
 def _frozen(one: Any) -> Any:
@@ -72,7 +85,7 @@ def _frozen(one: Any) -> Any:
 
 
 def _cut(func: Any, told: Told, batch: int, rows: int) -> Told:
-    """On fewer images of fewer rows."""
+    """On so many images of so many rows."""
     if func is CONVOLVED:
         return (told[0].cut(batch, rows), *told[1:])
     grad, x, weight, _, stride, padding, dilation = told[:7]
