@@ -25,7 +25,7 @@ def test_json_is_as_documented(capsys: pytest.CaptureFixture[str]) -> None:
     title = "vitbench plan --device DEVICE --json"
     assert set(found) == keys(title)
     assert set(found["rows"][0]) <= named(title)
-    assert found["latency"] == 0.02 and found["memory"] == card("rtx4090").memory
+    assert found["latency_seconds"] == 0.02 and found["memory_bytes"] == card("rtx4090").memory
     assert found["configurations"] >= found["fitting"] >= len(found["rows"]) > 0
     first = found["rows"][0]
     assert first["images_per_second"] == pytest.approx(first["batch"] / first["seconds"])

@@ -69,7 +69,7 @@ def inner(func: Any, args: Any, made: list[Tensor], macs: int | None) -> int:
     if not macs:
         return 0
     name = _base(func)
-    if "convolution" in name:
+    if "convolution_" in name:  # backward
         return int(_convolved(name, args)[1].shape[1:].numel())
     if "attention" in name:
         return max(1, int(made[0].shape[-1]))

@@ -61,7 +61,8 @@ class Watcher(Protocol):
     def attended_back(
         self, products: Any, times: tuple[int, int], given: tuple[Tensor | None, ...], made: tuple[Tensor | None, ...]
     ) -> None:
-        """Gradients of what attended gave: so many of scores and of mix. given: q, k, v, added, result, sums."""
+        """Gradients of what attended gave: so many of scores and of mix. given: q, k, v, added, result, sums, the
+        result's gradient."""
 
 
 class _Attention(torch.autograd.Function):
@@ -84,12 +85,12 @@ class _Attention(torch.autograd.Function):
         return out, sums
 
     @staticmethod
-    def backward(ctx: Any, *_: Any) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, gradient: Tensor, _: Any) -> tuple[Tensor | None, ...]:
         needed = ctx.needs_input_grad[2:]
         saved = ctx.saved_tensors
         made = tuple(torch.empty_like(x) if need else None for x, need in zip(saved, needed, strict=False))
         times = needed[0] + needed[1], needed[2] + (needed[0] or needed[1] or needed[3])
-        ctx.watch.attended_back(ctx.products, times, saved, made)
+        ctx.watch.attended_back(ctx.products, times, (*saved, gradient), made)
         return (None, None, *made)
 
 
