@@ -24,6 +24,7 @@ from vitbench.predict import Prediction, predict
 from vitbench.predict_page import lines
 from vitbench.refusal import Refusal
 
+MORE = ("--memory", "10TB")  # than a card has
 CARD = ("--device", "rtx4090")
 RATES = {one.name: one.start for one in CONSTANTS}
 QUANTILES = {"0.05": -0.2, "0.25": -0.1, "0.5": 0.0, "0.75": 0.1, "0.95": 0.3}
@@ -156,6 +157,13 @@ def test_the_largest_image_fits_and_one_step_more_does_not(source: str, step: in
     side = of(source=source).largest_image
     assert side is not None
     assert [of(source=source, image=(one, one)).fits for one in (side, side + step)] == [True, False]
+
+
+def test_a_given_memory_bounds_batch_and_image(capsys: pytest.CaptureFixture[str]) -> None:
+    whole, part, more = (told(capsys, "vit_ti_16", *CARD, *words) for words in ((), ("--memory", "1GB"), MORE))
+    assert part["memory_bytes"] == 10**9 and more == whole
+    assert 0 < part["largest_batch"] < whole["largest_batch"] and 0 < part["largest_image"] < whole["largest_image"]
+    assert "memory 'much' is no amount" in refused(capsys, "vit_ti_16", *CARD, "--memory", "much")
 
 
 def test_where_nothing_fits() -> None:

@@ -128,6 +128,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     predict.add_argument("--mode", choices=("inference", "training"), default="inference")
     predict.add_argument("--backend", default="sdpa", help="naive or sdpa; of the suite's models also a member of sdpa")
     predict.add_argument("--compiled", action="store_true", help="as torch.compile runs it")
+    predict.add_argument("--memory", help="as 8GB: bytes that largest batch and image fit (default: the device's)")
     predict.add_argument("--window", type=int, help="of the suite's own models: instead of their window")
     predict.add_argument("--patch", type=int, help="of the suite's own models: instead of their patch")
     predict.add_argument("--json", action="store_true", help="everything, as docs/json.md says")

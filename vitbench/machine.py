@@ -51,6 +51,11 @@ class Machine(NamedTuple):
     workspace: Callable[[Any, Any, Any], tuple[int, int]] | None = None
     notes: tuple[str, ...] = ()
 
+    def within(self, memory_bytes: int | None) -> Machine:
+        """With no more memory than that; None: with all of its own."""
+        memory = min(filter(None, (memory_bytes, self.memory_bytes)), default=None)
+        return self._replace(memory_bytes=memory)
+
 
 def on_card(card: Card) -> Machine:
     def known_of(way: Way) -> Knowledge:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from vitbench.asked import Asked
+from vitbench.choice.budget import bytes_of
 from vitbench.ledger.tape import PRECISIONS
 from vitbench.machine import machine
 from vitbench.predict import Prediction, predict
@@ -32,7 +33,8 @@ def predict_command(options: argparse.Namespace) -> int:
             window=options.window,
             patch=options.patch,
         )
-        found = predict(asked, machine(options.device))
+        memory = None if options.memory is None else bytes_of(options.memory)
+        found = predict(asked, machine(options.device).within(memory))
     print(json.dumps(found.to_dict(), indent=1) if options.json else "\n".join(lines(found)))
     return 0
 
