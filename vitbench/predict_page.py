@@ -6,6 +6,7 @@ import argparse
 import atexit
 import gc
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -21,6 +22,7 @@ SHOWN = 12  # operators
 
 def predict_command(options: argparse.Namespace) -> int:
     """Prints the prediction."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's profiler, which measures workspaces, talks to stderr
     with _uncollected():
         asked = Asked(
             source=options.source,
