@@ -156,7 +156,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     doctor.add_argument("--device", help="cpu or cuda (default: cuda if torch sees one)")
     doctor.add_argument("--json", action="store_true", help="the findings as JSON, in bytes, hertz and other SI units")
     doctor.set_defaults(command=_doctor)
-    list_ = commands.add_parser("list", help="what there is: operators, models, backends, counters, metrics, sweeps")
+    list_ = commands.add_parser(
+        "list", help="what there is: operators, models, backends, counters, metrics, sweeps, devices"
+    )
     list_.add_argument("kind", help="which of these")
     list_.add_argument("--json", action="store_true", help="with parameters and scopes")
     list_.set_defaults(command=_list)

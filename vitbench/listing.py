@@ -10,6 +10,7 @@ from typing import Any
 
 from vitbench.backend import backends
 from vitbench.counter import counters
+from vitbench.devices import Card, cards
 from vitbench.metric import metrics
 from vitbench.model import models
 from vitbench.operator import Operator, operators
@@ -60,6 +61,24 @@ def _models() -> list[Entry]:
     ]
 
 
+def _devices() -> list[Entry]:
+    return [
+        {
+            "name": card.name,
+            "line": f"{card.title}: {_figures(card)}",
+            "source": card.source,
+        }
+        for card in cards().values()
+    ]
+
+
+def _figures(card: Card) -> str:
+    """Of its datasheet, in units that people use."""
+    peaks = ", ".join(f"{flops / 1e12:g} in {dtype}" for dtype, flops in card.flops.items())
+    memory = "" if card.memory is None else f", {card.memory / 1e9:g} GB"
+    return f"TFLOP/s {peaks}; {card.bandwidth / 1e9:g} GB/s{memory}"
+
+
 def _backends() -> list[Entry]:
     return [{"name": backend.name, "line": backend.description} for backend in backends]
 
@@ -84,6 +103,7 @@ KINDS: dict[str, Callable[[], list[Entry]]] = {
     "counters": _counters,
     "metrics": _metrics,
     "sweeps": _sweeps,
+    "devices": _devices,
 }
 
 
