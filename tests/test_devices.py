@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vitbench.devices import HALVES, card, cards
+from vitbench.devices import card, cards
 from vitbench.refusal import Refusal
 
 
@@ -13,7 +13,7 @@ def test_figures_are_plausible_in_their_units(name: str) -> None:
     found = card(name)
     assert found.name == name and found.title.startswith("NVIDIA ")
     assert 1e11 < found.bandwidth < 1e13
-    assert {"float16", "float32"} <= set(found.flops) <= {*HALVES, "float32", "float64"}
+    assert {"float16", "float32"} <= set(found.flops) <= {"float16", "bfloat16", "float32", "float64"}
     assert 5e12 < found.peak("float32") < 2e14
     assert 1.5 < found.peak("float16") / found.peak("float32") < 20  # dense: a sparse figure is twice as much
     assert found.flops.get("bfloat16") in (None, found.peak("float16"))

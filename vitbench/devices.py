@@ -12,7 +12,6 @@ from importlib.resources import files
 from vitbench.refusal import Refusal
 
 FILE = "devices.toml"
-HALVES = ("float16", "bfloat16")
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,10 @@
 
     seconds = sum over kernels of max(2 macs (1 + ramp/inner) / (compute peak), bytes / (memory bandwidth)) + launch
 
-after the roofline (Williams et al. 2009). The constants are what a card reaches of its datasheet, and what its
-libraries add; few, so that those fitted on some cards hold for others.
+after the roofline (Williams et al. 2009). Depthwise convolutions are held against the float32 peak. To the bytes of a
+convolution `layout` adds passes; a transposition reaches the `strided` share of the bandwidth; elements that one thread
+walks one after another (Work.serial) take LATENCY each. The constants are what a card reaches of its datasheet, and
+what its libraries add; few, so that those fitted on some cards hold for others.
 """
 
 from __future__ import annotations
