@@ -2,10 +2,12 @@
 
     seconds = sum over kernels of max(2 macs (1 + ramp/inner) / (compute peak), bytes / (memory bandwidth)) + launch
 
-after the roofline (Williams et al. 2009). Depthwise convolutions are held against the float32 peak. To the bytes of a
+after the roofline (Williams et al. 2009). Convolutions in groups are held against the float32 peak. To the bytes of a
 convolution `layout` adds passes; a transposition reaches the `strided` share of the bandwidth; elements that one thread
-walks one after another (Work.serial) take LATENCY each. The constants are what a card reaches of its datasheet, and
-what its libraries add; few, so that those fitted on some cards hold for others.
+walks one after another (Work.serial) take LATENCY each. Of what a kernel moves, the share that its neighbours find in
+the L2 cache takes CACHED of the time: nearly all where it is far less than the cache holds, half where it is as much.
+The constants are what a card reaches of its datasheet, and what its libraries add; few, so that those fitted on some
+cards hold for others.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from vitbench.devices import Card
 from vitbench.work import PRODUCTS, Work
 
 CONVOLUTIONS = ("convolution", "grouped", "depthwise")
+GROUPED = ("grouped", "depthwise")
+CACHED = 0.2  # time of a byte in L2 over one in memory: 3 to 5 times the bandwidth, by clock and slices; not fitted
 LATENCY = 0.25e-6  # seconds of one dependent access to memory, about 400 cycles; not fitted
 
 
@@ -49,10 +53,12 @@ DATASHEET: Constants = {constant.name: constant.datasheet for constant in CONSTA
 
 def kernel_seconds(work: Work, card: Card, constants: Constants) -> Number:
     """Of one row of work, all its launches. Numbers of work may be arrays."""
-    moving = work.bytes / (constants["memory"] * card.bandwidth * (constants["strided"] if work.strided else 1))
+    share = 1 / (1 + (work.bytes / larger(work.launches, 1) / card.l2) ** 2) if card.l2 else 0
+    crossing = work.bytes * (1 - share * (1 - CACHED)) + work.looked * CACHED
+    moving = crossing / (constants["memory"] * card.bandwidth * (constants["strided"] if work.strided else 1))
     if work.kind not in PRODUCTS:
         return moving + work.launches * constants["launch_seconds"] + work.serial * LATENCY
-    dtype = "float32" if work.kind == "depthwise" else work.dtype  # which runs on no tensor core
+    dtype = "float32" if work.kind in GROUPED else work.dtype  # these gain little from tensor cores
     ramp = constants["attention_ramp" if work.kind == "attention" else "ramp"]
     computing = 2 * work.macs * (1 + ramp / work.inner) / (constants["compute"] * card.peak(dtype))
     laying = moving * constants["layout"] if work.kind in CONVOLUTIONS else 0

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from vitbench.aten import COMPUTED, COPIES, RESAMPLING
+from vitbench.step import GATHERING
 
 FREE = {  # give a tensor without a kernel
     "_unsafe_view", "alias", "_assert_async", "detach", "device", "empty", "empty_like", "empty_permuted",
@@ -16,8 +17,8 @@ FREE = {  # give a tensor without a kernel
 }  # fmt: skip
 CAST = "_to_copy"
 NORMS = {"native_layer_norm", "native_group_norm", "native_batch_norm", "cudnn_batch_norm", "_fused_rms_norm"}
-GATHERING = {"embedding", "gather", "index", "index_select"}  # read some elements of their first argument
 DENSE = {"native_layer_norm", "_softmax", "_log_softmax", "_safe_softmax"}
+EACH = {"im2col"}  # on CUDA these run a kernel for each image
 # Reductions by name: what is computed and not pointwise, and what turns scores, norms and pools back.
 REDUCTIONS = (COMPUTED - {"hardswish", "glu"}) | {
     "_softmax_backward_data", "_log_softmax_backward_data", "native_layer_norm_backward", "native_group_norm_backward",
@@ -80,6 +81,11 @@ def _convolved(name: str, args: Any) -> tuple[Tensor, Tensor]:
     """Input and weights."""
     first = 0 if name == "convolution" else 1
     return args[first], args[first + 1]
+
+
+def launches(func: Any, given: list[Tensor]) -> int:
+    """Kernels that it runs on a card."""
+    return int(given[0].shape[0]) if _base(func) in EACH and given[0].ndim == 4 else 1
 
 
 def wants_dense(func: Any) -> bool:

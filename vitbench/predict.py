@@ -141,8 +141,9 @@ def _bound(rows: Iterable[Work], price: Price) -> str:
     """What alone would take longest, launches apart."""
     alone = dict.fromkeys(("arithmetic", "memory", "launches"), 0.0)
     for work in rows:
-        unlike = price(work._replace(macs=0, read=0, written=0, serial=0))
-        alone["arithmetic"] += price(work._replace(read=0, written=0, serial=0)) - unlike
+        still = work._replace(read=0, written=0, serial=0, looked=0)
+        unlike = price(still._replace(macs=0))
+        alone["arithmetic"] += price(still) - unlike
         alone["memory"] += price(work._replace(macs=0)) - unlike
         alone["launches"] += unlike
     return max(alone, key=lambda name: alone[name])

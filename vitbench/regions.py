@@ -2,22 +2,30 @@
 
 Products, convolutions and fused attention stay kernels of their own. What lies between the same of them and hangs
 together is a region: it reads what comes from outside once, and writes what is read outside; what only passes inside
-costs nothing. So does a copy that only arranges (Ansel et al. 2024, TorchInductor, section 4.4).
+costs nothing. So does a copy that only arranges (Ansel et al. 2024, TorchInductor, section 4.4). Nor is it kept what is
+gathered from weights (biases by relative position): each element of the data that it meets looks up its own.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from math import prod
 
-from vitbench.step import Part, Step, Trace
+from vitbench.step import BYTES, GATHERING, Part, Step, Trace
 from vitbench.work import PRODUCTS, REGION
 
+ALIGNED = 8  # keys, of a mask that the kernel takes as it lies
 
-def compiled(trace: Trace) -> Trace:
-    """The same program with its regions merged, each after all that it reads."""
-    steps = trace.steps
+
+def compiled(trace: Trace, whole_masks: bool = False) -> Trace:
+    """The same program with its regions merged, each after all that it reads.
+
+    whole_masks: a mask that all images share is written out for each of them, as torch did before 2.7 where the keys
+    are a multiple of 8 (pytorch#145760).
+    """
+    steps = list(_looking_up(_with_whole_masks(trace.steps) if whole_masks else trace.steps))
     members, depths = _regions(steps)
     readers: dict[int, set[int]] = defaultdict(set)  # by storage, the regions (or steps) that read it
     for n, step in enumerate(steps):
@@ -28,6 +36,37 @@ def compiled(trace: Trace) -> Trace:
         by_region[region].append(n)
     order = sorted(by_region, key=lambda region: (depths[region], steps[region].kind in PRODUCTS, region))
     return replace(trace, steps=[_merged([steps[n] for n in by_region[region]], readers, region) for region in order])
+
+
+def _with_whole_masks(steps: Iterable[Step]) -> Iterator[Step]:
+    for n, step in enumerate(steps):
+        if step.kind == "attention" and len(step.given) > 3:
+            q, k, v, mask, *rest = step.given
+            keys = k.shape[-2]
+            if not mask.data and keys % ALIGNED == 0:
+                shape = (*q.shape[:-1], keys)
+                strides = tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
+                whole = Part(-1 - n, 0, shape, strides, mask.dtype, q.data)
+                yield Step("expand", "copy", mask.dtype, 0, 0, (mask,), (whole,), looked=whole.bytes)
+                step = step._replace(given=(q, k, v, whole, *rest))
+        yield step
+
+
+def _looking_up(steps: Iterable[Step]) -> Iterator[Step]:
+    """The steps, with what they look up. What is gathered may be arranged and computed with before it meets data."""
+    gathered: dict[int, int] = {}  # by storage: bytes of indices and table that an element takes
+    for step in steps:
+        if step.kind in PRODUCTS:
+            yield step
+            continue
+        found = max((gathered.get(part.storage, 0) for part in step.given), default=0)
+        if step.operator in GATHERING:
+            found = sum(BYTES[part.dtype] for part in step.given)
+        if not step.data:
+            gathered.update({part.storage: found for part in step.made})
+        elif found and step.operator not in GATHERING:
+            step = step._replace(looked=prod(step.made[0].shape) * found)
+        yield step
 
 
 def _regions(steps: Iterable[Step]) -> tuple[list[int], list[int]]:
@@ -82,4 +121,5 @@ def _merged(steps: list[Step], readers: dict[int, set[int]], region: int) -> Ste
         made.update({part.storage: part for part in step.made})
     crossing = [part for storage, part in made.items() if readers[storage] - {region}]
     written = crossing or [steps[-1].made[0]]
-    return Step(REGION, REGION, steps[-1].dtype, 0, 0, tuple(given.values()), tuple(written))
+    looked = sum(step.looked for step in steps)
+    return Step(REGION, REGION, steps[-1].dtype, 0, 0, tuple(given.values()), tuple(written), looked=looked)

@@ -23,6 +23,7 @@ BYTES = {
 # along the axis of channels are neighbours in memory.
 SERIAL = {"upsample_bilinear2d", "upsample_bicubic2d"}
 SOFTMAX = {"_softmax", "_safe_softmax"}
+GATHERING = {"embedding", "gather", "index", "index_select"}  # read some elements of their first argument
 CHANNELS = 1  # the axis of (B, C, H, W)
 
 
@@ -65,7 +66,8 @@ class Part(NamedTuple):
 class Step(NamedTuple):
     """One operator that is no view. kind: as of Work. given, made: what it reads and writes.
 
-    macs: of the batch that was traced. inner: products summed into one element.
+    macs: of the batch that was traced. inner: products summed into one element. launches: kernels; several are as
+    many as images. looked: bytes that a region looks up again and again, of the batch that was traced.
     """
 
     operator: str
@@ -75,6 +77,8 @@ class Step(NamedTuple):
     inner: int
     given: tuple[Part, ...]
     made: tuple[Part, ...]
+    launches: int = 1
+    looked: int = 0
 
     @property
     def data(self) -> bool:
@@ -106,9 +110,18 @@ class Step(NamedTuple):
             sum(part.bytes * (scale if part.data else 1) for part in parts) for parts in (self.given, self.made)
         )
         macs = self.macs * (scale if self.data else 1) * (_whole(self.given, tile) if self.kind == "attention" else 1)
-        serial = prod(self.given[0].shape[:2]) * scale if self.serial else 0
         return Work(
-            self.operator, self.kind, self.dtype, macs, read, written, self.inner, strided=self.strided, serial=serial
+            self.operator,
+            self.kind,
+            self.dtype,
+            macs,
+            read,
+            written,
+            self.inner,
+            launches=self.launches * scale if self.launches > 1 else 1,
+            strided=self.strided,
+            serial=prod(self.given[0].shape[:2]) * scale if self.serial else 0,
+            looked=self.looked * scale,
         )
 
 

@@ -65,8 +65,10 @@ def trace(
             weights = [*opened.module.parameters(), *opened.module.buffers()]
             tracer = Tracer([*tensors(inputs)], weights, fusing=device != "cpu", workspace=workspace)
             opened.module.train(mode == "training")
-            with torch.device(on), fused.intercepted(tracer), tracer:
-                _run(opened.module, inputs, on, dtype, mode)
+            steps, result = tracer.steps, tracer.run(opened.module, inputs, on, dtype, mode)
+            if mode == "inference" and tracer.lifetimes.outlived(tensors(result)):  # biases kept for later calls
+                again = Tracer([*tensors(inputs)], weights, fusing=device != "cpu")
+                steps, _ = again.steps, again.run(opened.module, inputs, on, dtype, mode)
             gradients = [weight.grad for weight in weights if weight.grad is not None]
             held = Held(
                 parameter_bytes=_bytes(weights),
@@ -80,12 +82,10 @@ def trace(
         raise Refusal(f"{opened.source} at {size} cannot be traced ({mode}): {said(error)}") from error
     opened.module.eval()
     notes = (*tracer.notes, *(UNCOUNTED.format(name) for name in tracer.uncounted))
-    return Trace(
-        opened.source, opened.image, batch, mode, dtype, tracer.steps, peak, held, notes, bool(tracer.uncounted)
-    )
+    return Trace(opened.source, opened.image, batch, mode, dtype, steps, peak, held, notes, bool(tracer.uncounted))
 
 
-def _run(module: nn.Module, inputs: tuple[Any, ...], device: str, dtype: str, mode: str) -> None:
+def _call(module: nn.Module, inputs: tuple[Any, ...], device: str, dtype: str, mode: str) -> Any:
     with torch.set_grad_enabled(mode == "training"), autocast(device, dtype):
         result = module(*inputs)
     if mode == "training":
@@ -93,6 +93,7 @@ def _run(module: nn.Module, inputs: tuple[Any, ...], device: str, dtype: str, mo
         if not outputs:
             raise ValueError("nothing that it gives takes a gradient")
         torch.autograd.backward(outputs, [torch.ones_like(one) for one in outputs])
+    return result
 
 
 class Tracer(TorchDispatchMode):
@@ -112,6 +113,11 @@ class Tracer(TorchDispatchMode):
         self._next = count()
         self._paused = False
         self._fixed: set[int] = set()  # storages, by Lifetimes, that do not grow with the batch
+
+    def run(self, module: nn.Module, inputs: tuple[Any, ...], device: str, dtype: str, mode: str) -> Any:
+        """Sees one call. What the module gives."""
+        with torch.device(device), fused.intercepted(self), self:
+            return _call(module, inputs, device, dtype, mode)
 
     def fixed(self, gradients: Iterable[Tensor]) -> set[int]:
         """Storages, as Lifetimes numbers them, that do not grow with the batch. gradients: of weights."""
@@ -182,7 +188,8 @@ class Tracer(TorchDispatchMode):
         given, made = kinds.moved(func, given, made)
         if kinds.wants_dense(func) and not self._part(given[0]).dense:
             given[0] = self._copied(given[0])
-        self._add(func._overloadpacket.__name__, kind, macs or 0, inner, given, made, role)
+        launches = kinds.launches(func, given) if self.fusing else 1
+        self._add(func._overloadpacket.__name__, kind, macs or 0, inner, given, made, role, launches)
 
     def _role(self, given: Iterable[Tensor]) -> Role:
         return DATA if any(self.roles.of(one).data for one in given) else WEIGHTS
@@ -196,6 +203,7 @@ class Tracer(TorchDispatchMode):
         given: Sequence[Tensor | None],
         made: Sequence[Tensor | None],
         role: Role | None = None,
+        launches: int = 1,
     ) -> None:
         """role: of what is made; None: that follows from what is given."""
         read, written = ([one for one in some if one is not None] for some in (given, made))
@@ -207,7 +215,7 @@ class Tracer(TorchDispatchMode):
         last = kind in PRODUCTS and kind != "attention"  # weights come last, a mask after q, k, v
         dtype = _name((read or written)[-1 if last else 0].dtype)
         parts = tuple(map(self._part, read)), tuple(map(self._part, written))
-        self.steps.append(Step(name, kind, dtype, macs, inner, *parts))
+        self.steps.append(Step(name, kind, dtype, macs, inner, *parts, launches))
 
     def _lies(self, tensor: Tensor, data: bool) -> None:
         number = self.lifetimes.numbers.get(id(tensor.untyped_storage()))

@@ -21,7 +21,7 @@ class Work(NamedTuple):
     written: bytes that must cross memory, all in all. inner: products summed into one element of the result; 0 where
     there are none. launches: kernels. strided: it reads along another axis than it writes, a transposition.
     serial: elements that one thread walks one after another, where a kernel has too few threads to hide the memory's
-    latency; 0 elsewhere.
+    latency; 0 elsewhere. looked: bytes that are read again and again, and so found in the cache.
     """
 
     operator: str
@@ -34,6 +34,7 @@ class Work(NamedTuple):
     launches: Number = 1
     strided: bool = False
     serial: Number = 0
+    looked: Number = 0
 
     @property
     def bytes(self) -> Number:

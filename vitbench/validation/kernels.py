@@ -11,7 +11,7 @@ from vitbench.devices import Card
 from vitbench.gpu import Constants, kernel_seconds
 from vitbench.work import Work
 
-NUMBERS = ("macs", "read", "written", "inner", "launches", "serial")
+NUMBERS = ("macs", "read", "written", "inner", "launches", "serial", "looked")
 
 
 class Kernels:

@@ -16,6 +16,7 @@ NAMED = "benchmark-infer-amp-nchw-pt240-cu124-rtx4090[-dynamo].csv"
 COLUMNS = ("model", "infer_step_time", "infer_batch_size", "infer_img_size", "infer_gmacs", "infer_macts")
 FUSED = 200  # torch 2.0 brought fused attention
 RAISED = 250  # torch 2.5 has written-out attention in float32
+SHARED = 270  # torch 2.7 compiles masks that all images share as they are
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,11 @@ class Table:
     def halves(self) -> bool:
         """Whether attention without a fused kernel stays in half precision."""
         return self.torch < RAISED
+
+    @property
+    def whole_masks(self) -> bool:
+        """Whether a compiled program writes a mask that all images share out for each."""
+        return self.torch < SHARED
 
 
 def read(path: Path) -> Table:

@@ -34,7 +34,7 @@ CODE: tuple[str, ...] = (
     "step.py",
     "trace.py",
 )
-CODE += ("exact/fused.py", "exact/roles.py", "validation/traces.py")
+CODE += ("exact/fused.py", "exact/lifetimes.py", "exact/roles.py", "validation/traces.py")
 
 
 class Wanted(NamedTuple):

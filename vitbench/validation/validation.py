@@ -100,7 +100,7 @@ def _measured(table: Table, found: Mapping[Wanted, Trace], attention: bool) -> M
     kept = [(one, trace) for one, trace in pairs if trace and trace.attends is attention]
     calls, macs, outputs = [], [], []
     for one, trace in kept:
-        works = list((compiled(trace) if table.compiled else trace).works(one.batch))
+        works = list((compiled(trace, table.whole_masks) if table.compiled else trace).works(one.batch))
         calls.append(works)
         macs.append(sum(work.macs for work in works))
         made = [part for step in trace.steps if step.kind in PRODUCTS for part in step.made]
