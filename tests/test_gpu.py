@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from vitbench.devices import Card
-from vitbench.gpu import CONSTANTS, DATASHEET, LATENCY, NAMES, kernel_seconds, seconds
+from vitbench.gpu import CACHED, CONSTANTS, DATASHEET, LATENCY, NAMES, kernel_seconds, seconds
 from vitbench.refusal import Refusal
 from vitbench.work import KINDS, PRODUCTS, Work
 
@@ -39,15 +41,35 @@ def test_each_constant_does_what_it_says() -> None:
     assert kernel_seconds(COPY._replace(serial=1000), CARD, FITTED) == pytest.approx(moving + launch + 1000 * LATENCY)
 
 
-@pytest.mark.parametrize("kind", ["convolution", "grouped"])
+@pytest.mark.parametrize("kind", ["convolution", "grouped", "depthwise"])
 def test_convolutions_pass_over_their_bytes_again(kind: str) -> None:
+    product = PRODUCT if kind == "convolution" else PRODUCT._replace(dtype="float32")
     found = kernel_seconds(PRODUCT._replace(kind=kind), CARD, FITTED)
-    assert found == pytest.approx(kernel_seconds(PRODUCT, CARD, FITTED) + 0.5 * 2e9 / 0.8e12)
+    assert found == pytest.approx(kernel_seconds(product, CARD, FITTED) + 0.5 * 2e9 / 0.8e12)
 
 
-def test_depthwise_convolutions_run_on_no_tensor_core() -> None:
-    depthwise = PRODUCT._replace(kind="depthwise", inner=9)
-    assert kernel_seconds(depthwise, CARD, DATASHEET) == pytest.approx(2e12 / 10e12)
+@pytest.mark.parametrize("kind", ["grouped", "depthwise"])
+def test_convolutions_in_groups_gain_nothing_from_tensor_cores(kind: str) -> None:
+    assert kernel_seconds(PRODUCT._replace(kind=kind, inner=9), CARD, DATASHEET) == pytest.approx(2e12 / 10e12)
+
+
+@pytest.mark.parametrize(("held", "share"), [(1e6, 1), (1e9, 0.5), (1e12, 0)])
+def test_what_the_l2_cache_holds_moves_faster(held: float, share: float) -> None:
+    """held: bytes of a kernel, on a card whose cache has 10^9."""
+    work = COPY._replace(read=held / 2, written=held / 2)
+    found = kernel_seconds(work, replace(CARD, l2=10**9), DATASHEET)
+    assert found == pytest.approx(held / 1e12 * (1 - share * (1 - CACHED)), rel=1e-3)
+    assert kernel_seconds(work, CARD, DATASHEET) == pytest.approx(held / 1e12)  # its size is not known
+
+
+def test_each_of_many_launches_has_the_cache_for_itself() -> None:
+    large, many = replace(CARD, l2=10**9), COPY._replace(launches=1000)
+    assert kernel_seconds(many, large, DATASHEET) == pytest.approx(2e9 / 1e12 * CACHED, rel=1e-3)
+
+
+def test_what_is_looked_up_comes_from_the_cache() -> None:
+    found = kernel_seconds(COPY._replace(looked=1e9), CARD, DATASHEET)
+    assert found == pytest.approx((2e9 + 1e9 * CACHED) / 1e12)
 
 
 def test_a_call_is_the_sum_of_its_kernels() -> None:

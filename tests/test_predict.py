@@ -270,6 +270,9 @@ def test_here_is_this_cpu_by_its_newest_calibration(tmp_path: Path) -> None:
         ("NVIDIA A100-SXM4-40GB", "a100"),
         ("NVIDIA A100-SXM4-80GB", "a100-80gb"),
         ("NVIDIA H100 80GB HBM3", "h100"),
+        ("NVIDIA H100 PCIe", "h100-pcie"),
+        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "rtx-pro-6000"),
+        ("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "rtx-pro-6000-max-q"),
         ("NVIDIA H200", "h200"),
         ("Tesla V100-SXM2-16GB", "v100"),
         ("Tesla T4", "t4"),
@@ -280,7 +283,7 @@ def test_the_card_here_is_known_by_its_title(seen: str, name: str, monkeypatch: 
     assert machine(None).name == machine("here").name == name
 
 
-@pytest.mark.parametrize("seen", ["NVIDIA H100 PCIe", "NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA A100 80GB PCIe"])
+@pytest.mark.parametrize("seen", ["NVIDIA H100 NVL", "NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA A100 80GB PCIe"])
 def test_a_card_that_is_none_of_them_is_refused(seen: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vitbench.machine._card_here", lambda: seen)
     with pytest.raises(Refusal, match="unknown device"):

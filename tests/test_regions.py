@@ -119,6 +119,46 @@ def test_no_step_runs_before_what_it_reads() -> None:
     assert ordered(steps)
 
 
+def index(like: Tensor, *shape: int) -> Tensor:
+    return like.new_zeros(shape, dtype=torch.int64)
+
+
+def test_what_is_gathered_from_weights_is_looked_up_by_each_element_that_it_meets() -> None:
+    """As biases by relative position, arranged and scaled before they meet the scores."""
+    steps = merged(lambda x, w: (x @ x.mT + (w[:, 0][index(w, N, N)].T.contiguous() * 2)).softmax(-1) @ x)
+    looked = [step.work().looked for step in steps if step.looked]
+    assert looked == [B * N * N * (4 + 8)]  # float32 of the table, int64 of the index
+
+
+def test_what_is_gathered_from_data_is_read_once() -> None:
+    steps = merged(lambda x, w: x[:, index(w, N)] + 1)
+    assert not any(step.looked for step in steps)
+
+
+def masked(keys: int, of_data: bool, whole: bool) -> list[Step]:
+    def attend(x: Tensor, w: Tensor) -> Tensor:
+        q = x.new_zeros(B, 2, keys, D) + x.sum()
+        mask = w.new_zeros(2, keys, keys) + (x.sum() if of_data else w.sum())
+        return functional.scaled_dot_product_attention(q, q, q, attn_mask=mask)
+
+    return list(compiled(seen(attend), whole).steps)
+
+
+def test_a_mask_that_all_images_share_was_once_written_out_for_each() -> None:
+    *before, attention = steps = masked(16, False, True)
+    mask = attention.given[3]
+    assert mask.shape == (B, 2, 16, 16) and mask.data and ordered(steps)
+    (writer,) = (step for step in before if mask.storage in {part.storage for part in step.made})
+    assert writer.looked == B * 2 * 16 * 16 * 4
+
+
+@pytest.mark.parametrize(("keys", "of_data", "whole"), [(16, False, False), (16, True, True), (12, False, True)])
+def test_other_masks_are_read_as_they_are(keys: int, of_data: bool, whole: bool) -> None:
+    """By newer torch, masks of data, and of keys that the kernel does not take as they lie."""
+    *_, attention = masked(keys, of_data, whole)
+    assert attention.given[3].shape == (2, keys, keys) and not any(s.looked for s in masked(keys, of_data, whole))
+
+
 def ordered(steps: list[Step]) -> bool:
     """Whether whatever a step reads, and some step makes, was made before it."""
     made: set[int] = set()

@@ -222,6 +222,35 @@ def test_macs_of_a_model_of_the_suite_are_those_of_the_exact_count() -> None:
     assert sum(step.macs for step in trace(opened, 1).steps) == tally(opened.module, opened.inputs).macs > 0
 
 
+class Keeping(nn.Module):
+    """Gathers in its first call, and keeps what it found."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.kept = nn.Parameter(torch.zeros(9, device="meta")), None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.kept is None or self.training:
+            self.kept = self.table[torch.zeros(x.shape[-1], dtype=torch.int64, device=x.device)]
+        return x + self.kept
+
+
+@pytest.mark.parametrize(("mode", "gathers"), [("inference", False), ("training", True)])
+def test_a_trace_is_of_a_later_call(mode: str, gathers: bool) -> None:
+    module = Keeping()
+    found = trace(Opened("source", module, (torch.zeros(2, 4, device="meta"),), None), 2, mode=mode)
+    assert any(step.operator == "index" for step in found.steps) is gathers
+    assert any(step.operator == "add" for step in found.steps)
+
+
+@pytest.mark.parametrize(("device", "launches"), [("cuda", 32), ("cpu", 1)])
+def test_an_unfold_is_a_kernel_for_each_image_on_a_card(device: str, launches: int) -> None:
+    images = torch.zeros(4, 3, 8, 8, device="meta")
+    found = trace(Opened("source", nn.Unfold(2), (images,), None), 4, dtype="float32", device=device)
+    (unfold,) = (step for step in found.steps if step.operator == "im2col")
+    assert unfold.work(8).launches == launches
+
+
 def test_what_cannot_be_traced_is_refused_in_its_own_words() -> None:
     def looks(x: Tensor) -> Tensor:
         raise ValueError("needs a GPU\nand luck")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import documents
@@ -18,7 +19,7 @@ from vitbench.step import Part, Step, Trace
 from vitbench.validation import traces
 from vitbench.validation.fit import BASELINES, DATASHEET, OURS, Measured, Score, named
 from vitbench.validation.kernels import Kernels
-from vitbench.validation.speeds import Table, read
+from vitbench.validation.speeds import Speed, Table, read
 from vitbench.validation.traces import Wanted, family
 from vitbench.validation.validation import validate as validated
 from vitbench.work import Work
@@ -38,7 +39,8 @@ def calls(count: int = 60, seed: int = 0) -> list[list[Work]]:
         macs = draw.lognormal(23, 1.5) / (20 if kind == "depthwise" else 1) if products else 0
         read, written = draw.lognormal(16, 2, 2)
         launches, serial = int(draw.integers(1, 20)), int(draw.integers(1000)) if kind == "pointwise" else 0
-        return Work("any", kind, "float16", macs, read, written, inner, launches, strided, serial)
+        looked = 0 if products else draw.lognormal(16, 2)
+        return Work("any", kind, "float16", macs, read, written, inner, launches, strided, serial, looked)
 
     return [[work() for _ in range(draw.integers(1, 5))] for _ in range(count)]
 
@@ -108,13 +110,25 @@ def test_one_family_alone_is_told_by_nothing() -> None:
 
 def test_baselines_are_what_their_names_say() -> None:
     table, peak = measured("rtx4090", 1), card("rtx4090").peak("float16")
-    of_peak, one_constant, linear = BASELINES
+    of_peak, one_constant, _, linear = BASELINES
     assert of_peak.tell(table, np.array([])) == pytest.approx(2 * table.macs / peak)
     computes = [table.macs > 0]
     table.seconds[:] = np.maximum(2 * table.macs / (0.4 * peak), 1e-12)
     assert one_constant.fit([table], computes) == pytest.approx([0.4], rel=1e-3)
     table.seconds[:] = linear.tell(table, np.array([0.5, 0.3, 2e-3]))
     assert linear.tell(table, linear.fit([table], whole(table))) == pytest.approx(table.seconds, rel=0.02)
+
+
+def test_the_printed_columns_tell_the_rows_that_have_them() -> None:
+    printed = BASELINES[2]
+    speeds = [Speed("vit", 224, n, 0.1, 1e9 if n > 1 else None, 1e6) for n in range(1, 61)]
+    whole_ = measured("rtx4090", 1)
+    table = replace(whole_, speeds=speeds, macs=whole_.macs * np.nan, outputs=whole_.outputs * np.nan)
+    told, known = printed.tell(table, np.array([0.5, 0.3, 2e-3])), card("rtx4090")
+    of_one = 2e9 / (0.5 * known.peak("float16")) + 2e6 / (0.3 * known.bandwidth)
+    assert np.isnan(told[0]) and told[1:] == pytest.approx(2e-3 + np.arange(2, 61) * of_one)
+    table.seconds[:] = np.where(np.isnan(told), 1, told)
+    assert printed.tell(table, printed.fit([table], whole(table)))[1:] == pytest.approx(told[1:], rel=0.02)
 
 
 def test_a_score_by_hand() -> None:

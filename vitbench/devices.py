@@ -49,11 +49,17 @@ def cards() -> Mapping[str, Card]:
 
 
 def card(name: str) -> Card:
-    """Raises Refusal where it is not known."""
-    if name not in cards():
+    """By its name, however it is spelled: RTX 4090, rtx-4090, 4090. Raises Refusal where it is not known."""
+    spelled = {_plain(one): one for one in cards()}
+    known = name if name in cards() else spelled.get(_plain(name)) or spelled.get("rtx" + _plain(name))
+    if known is None:
         key = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "NAME"  # without quotes in TOML
         raise Refusal(
             f"unknown device {name!r}; known: here, {', '.join(cards())} (to add one, write [{key}] with title, "
             f"flops, bandwidth, memory and source into vitbench/{FILE})"
         )
-    return cards()[name]
+    return cards()[known]
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())

@@ -114,9 +114,9 @@ def machine(name: str | None, results: Path = ROOT / "results") -> Machine:
         raise Refusal(f"torch sees no card here; expected --device {HERE} (this CPU), {', '.join(cards())}")
     if found is None:
         return cpu_here(results)
-    for one in cards().values():
-        if _words(found) <= _words(one.title):
-            return on_card(one)
+    titled = [one for one in cards().values() if _words(found) <= _words(one.title)]
+    if titled:
+        return on_card(min(titled, key=lambda one: len(_words(one.title))))  # Max-Q is said where it is one
     return on_card(card(found))  # refuses it, and says how to add it
 
 
