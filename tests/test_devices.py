@@ -42,7 +42,7 @@ def test_an_unknown_card_is_refused_with_the_known_ones_and_how_to_add_one() -> 
         card("gtx480")
     said = str(refused.value)
     assert all(name in said for name in cards()) and "\n" not in said
-    assert "[gtx480] with title, flops, bandwidth, memory and source into vitbench/devices.toml" in said
+    assert "[gtx480] with title, flops, bandwidth, memory, l2 and source into vitbench/devices.toml" in said
 
 
 def test_a_peak_that_the_datasheet_lacks_is_not_guessed() -> None:

@@ -56,7 +56,7 @@ def card(name: str) -> Card:
         key = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "NAME"  # without quotes in TOML
         raise Refusal(
             f"unknown device {name!r}; known: here, {', '.join(cards())} (to add one, write [{key}] with title, "
-            f"flops, bandwidth, memory and source into vitbench/{FILE})"
+            f"flops, bandwidth, memory, l2 and source into vitbench/{FILE})"
         )
     return cards()[known]
 

@@ -76,7 +76,8 @@ def _figures(card: Card) -> str:
     """Of its datasheet, in units that people use."""
     peaks = ", ".join(f"{flops / 1e12:g} in {dtype}" for dtype, flops in card.flops.items())
     memory = "" if card.memory is None else f", {card.memory / 1e9:g} GB"
-    return f"TFLOP/s {peaks}; {card.bandwidth / 1e9:g} GB/s{memory}"
+    cache = "" if card.l2 is None else f", {card.l2 / 2**20:g} MiB of L2"
+    return f"TFLOP/s {peaks}; {card.bandwidth / 1e9:g} GB/s{memory}{cache}"
 
 
 def _backends() -> list[Entry]:
