@@ -76,6 +76,14 @@ def test_planted_constants_are_found_on_two_cards() -> None:
     assert found == pytest.approx(PLANTED, rel=0.05)
 
 
+def test_a_constant_that_nothing_depends_on_is_left_where_it_starts() -> None:
+    table = measured("rtx4090", 2)
+    still = [[work._replace(strided=False) for work in some] for some in calls(seed=2)]
+    table = replace(table, kernels=Kernels(still), seconds=Kernels(still).seconds(card("rtx4090"), PLANTED))
+    found = named(OURS.fit([table], whole(table)))
+    assert found == pytest.approx({**PLANTED, "strided": 0.8}, rel=0.05)
+
+
 def test_a_few_outliers_move_constants_little() -> None:
     table = measured("rtx4090", 2)
     table.seconds[:4] *= 5

@@ -49,7 +49,10 @@ class Model:
     tell: Callable[[Measured, Array], Array]
 
     def fit(self, tables: Sequence[Measured], kept: Sequence[Array]) -> Array:
-        """Its parameters from the rows that are kept of each table; one at least has to be."""
+        """Its parameters from the rows that are kept of each table; one at least has to be.
+
+        A parameter that no row depends on stays where it starts.
+        """
         if not len(self.start):
             return np.array([])
 
@@ -61,7 +64,9 @@ class Model:
 
         ends = tuple(np.log(np.array(end, float)) for end in (self.low, self.high))
         start = np.log(np.array(self.start, float))
-        return np.exp(least_squares(errors, start, bounds=ends, loss="soft_l1", f_scale=USUAL_ERROR, x_scale=0.1).x)
+        fit = least_squares(errors, start, bounds=ends, loss="soft_l1", f_scale=USUAL_ERROR, x_scale=0.1)
+        told: Array = np.exp(np.where(np.asarray(fit.jac).any(axis=0), fit.x, start))
+        return told
 
     def without_family(self, table: Measured, others: Sequence[Measured] = ()) -> Array:
         """Seconds of the rows of a table, each family from all that are no such, of this table and the others.
