@@ -27,9 +27,15 @@ def test_figures_have_a_source(name: str) -> None:
     assert any(word in card(name).source for word in ("whitepaper", "data sheet"))
 
 
-@pytest.mark.parametrize("spelled", ["rtx4090", "RTX 4090", "rtx-4090", "4090"])
+@pytest.mark.parametrize("spelled", ["rtx4090", "RTX 4090", "rtx-4090", "4090", "NVIDIA GeForce RTX 4090"])
 def test_a_card_may_be_spelled_as_people_do(spelled: str) -> None:
     assert card(spelled).name == "rtx4090"
+
+
+@pytest.mark.parametrize("spelled", ["", " ", "rtx", "rtx4090\u00b2", "RTX 4090 Ti", "4"])
+def test_what_is_near_a_card_is_none(spelled: str) -> None:
+    with pytest.raises(Refusal, match="unknown device"):
+        card(spelled)
 
 
 def test_no_two_cards_are_spelled_alike() -> None:
@@ -55,6 +61,11 @@ def test_a_peak_that_the_datasheet_lacks_is_not_guessed() -> None:
     [
         ('[mine]\ntitle = "x"\nflops = {}\nbandwidth = 1e9', "missing 1 required positional argument: 'source'"),
         ('[mine]\ntitle = "x"\nflops = {}\nbandwidth = 1e9\nsource = "y"\nwatts = 5', "unexpected keyword"),
+        ('[mine]\ntitle = "x"\nflops = 5\nbandwidth = 1e9\nsource = "y"', "not a mapping"),
+        ('[mine]\ntitle = "x"\nflops = {}\nbandwidth = 0\nsource = "y"', "bandwidth is 0, not a number above 0"),
+        ('[mine]\ntitle = "x"\nflops = {}\nbandwidth = 1e9\nsource = "y"\nl2 = "64MB"', "l2 is '64MB', not a number"),
+        ('[mine]\ntitle = "x"\nflops = {}\nbandwidth = 1e9\nsource = "y"\nl2 = nan', "l2 is nan, not a number"),
+        ('[mine]\ntitle = "x"\nflops = {float32 = -1}\nbandwidth = 1e9\nsource = "y"', "float32 is -1, not a number"),
     ],
 )
 def test_an_entry_that_is_no_card_is_refused(
@@ -64,4 +75,20 @@ def test_an_entry_that_is_no_card_is_refused(
     path.write_text(entry)
     monkeypatch.setattr("vitbench.devices.FILE", str(path))
     with pytest.raises(Refusal, match=rf"\[mine\].*{said}.*expected title, flops, bandwidth, source"):
+        cards.__wrapped__()
+
+
+ENTRY = 'title = "x"\nflops = {}\nbandwidth = 1e9\nsource = "y"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("[mine", "is no TOML"), (f"[rtx-1]\n{ENTRY}[RTX1]\n{ENTRY}", "rtx-1, RTX1 are spelled alike")]
+)
+def test_a_file_of_cards_that_cannot_be_read_is_refused(
+    text: str, said: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path_factory.mktemp("devices") / "devices.toml"
+    path.write_text(text)
+    monkeypatch.setattr("vitbench.devices.FILE", str(path))
+    with pytest.raises(Refusal, match=said):
         cards.__wrapped__()

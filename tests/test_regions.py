@@ -119,6 +119,13 @@ def test_no_step_runs_before_what_it_reads() -> None:
     assert ordered(steps)
 
 
+@pytest.mark.parametrize("last", [lambda x: x, lambda x: x * 2])
+def test_a_compiled_unfold_is_one_kernel(last: Callable[[Tensor], Tensor]) -> None:
+    steps = merged(lambda x, w: last(functional.unfold(x[:, None] @ w, 2)) @ torch.ones(35, D, device=x.device))
+    (region,) = (step for step in steps if step.kind == "region" and step.data)
+    assert region.work(4).launches == 1
+
+
 def index(like: Tensor, *shape: int) -> Tensor:
     return like.new_zeros(shape, dtype=torch.int64)
 

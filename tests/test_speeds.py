@@ -27,6 +27,7 @@ def put(folder: Path, *lines: str, name: str = NAME, header: str = HEADER) -> Pa
     [
         (NAME, 240, "rtx4090", False, False, True),
         (NAME.replace(".csv", "-dynamo.csv"), 240, "rtx4090", True, False, True),
+        (NAME.replace("rtx4090", "4090"), 240, "rtx4090", False, False, True),
         (NAME.replace("pt240", "pt260"), 260, "rtx4090", False, False, False),
         ("benchmark-infer-amp-nchw-pt113-cu117-rtx3090.csv", 113, "rtx3090", False, True, True),
     ],
@@ -61,6 +62,10 @@ REFUSED: dict[str, tuple[Callable[[Path], Path], str]] = {
     "no number": (lambda at: put(at, LINE.replace("20.5", "fast")), "test_vit: infer_step_time is 'fast'; expected a "),
     "no time": (lambda at: put(at, LINE.replace("20.5", "-1")), "infer_step_time is '-1'; expected a number above 0"),
     "no image": (lambda at: put(at, LINE.replace("160", "")), "infer_img_size is ''; expected a number above 0"),
+    "half an image": (lambda at: put(at, LINE.replace("256", "1.5")), "infer_batch_size is '1.5'; expected a whole "),
+    "a batch of all": (lambda at: put(at, LINE.replace("256", "1e300")), "infer_batch_size is '1e300'; expected a "),
+    "no time left": (lambda at: put(at, LINE.replace("20.5", "1e-322")), "infer_step_time is '1e-322'; expected a "),
+    "MACs of all": (lambda at: put(at, LINE.replace("0.04", "1e300")), "infer_gmacs is '1e300'; expected a number"),
     "no attention": (lambda at: put(at, LINE.replace("test_vit", "gone")), "has none to fit to among 1 speeds; expec"),
 }
 

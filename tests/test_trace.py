@@ -235,20 +235,73 @@ class Keeping(nn.Module):
         return x + self.kept
 
 
+class Giving(Keeping):
+    def forward(self, x: torch.Tensor) -> Any:
+        return super().forward(x), self.kept
+
+
+class Remembering(nn.Module):
+    """Knows its last input again."""
+
+    last: Any = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.last is None or self.last[0] is not x:
+            self.last = x, x.exp()
+        return self.last[1] * 2
+
+
+class Adding(nn.Module):
+    """Adds what the last call gave."""
+
+    kept: Any = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + self.kept
+        self.kept = x.exp()
+        return x
+
+
+def kept(module: nn.Module, batch: int = 2, mode: str = "inference") -> Trace:
+    return trace(Opened("source", module, (torch.zeros(batch, 4, device="meta"),), None), batch, mode=mode)
+
+
+@pytest.mark.parametrize("model", [Keeping, Giving])
 @pytest.mark.parametrize(("mode", "gathers"), [("inference", False), ("training", True)])
-def test_a_trace_is_of_a_later_call(mode: str, gathers: bool) -> None:
-    module = Keeping()
-    found = trace(Opened("source", module, (torch.zeros(2, 4, device="meta"),), None), 2, mode=mode)
+def test_a_trace_is_of_a_later_call(model: type[nn.Module], mode: str, gathers: bool) -> None:
+    found = kept(model(), mode=mode)
     assert any(step.operator == "index" for step in found.steps) is gathers
     assert any(step.operator == "add" for step in found.steps)
+    assert any("its first call keeps" in note for note in found.notes) is not gathers
+
+
+def test_a_later_call_has_other_inputs() -> None:
+    assert [step.operator for step in kept(Remembering()).steps] == ["exp", "mul"]
+
+
+def test_what_an_earlier_call_kept_of_its_data_grows_with_the_batch() -> None:
+    small, large = kept(Adding()), kept(Adding(), 6)
+    assert list(small.works(6)) == list(large.works()) and small.steps[0].work(3).read == 2 * 6 * 4 * 4
+
+
+def test_a_model_that_fails_in_its_second_call_is_refused_so() -> None:
+    class Once(Keeping):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if self.kept is not None:
+                raise ValueError("once only")
+            return super().forward(x)
+
+    with pytest.raises(Refusal, match=r"cannot be traced \(second call\): ValueError: once only"):
+        kept(Once())
 
 
 @pytest.mark.parametrize(("device", "launches"), [("cuda", 32), ("cpu", 1)])
-def test_an_unfold_is_a_kernel_for_each_image_on_a_card(device: str, launches: int) -> None:
-    images = torch.zeros(4, 3, 8, 8, device="meta")
-    found = trace(Opened("source", nn.Unfold(2), (images,), None), 4, dtype="float32", device=device)
+@pytest.mark.parametrize("batch", [1, 4])
+def test_an_unfold_is_a_kernel_for_each_image_on_a_card(batch: int, device: str, launches: int) -> None:
+    images = torch.zeros(batch, 3, 8, 8, device="meta")
+    found = trace(Opened("source", nn.Unfold(2), (images,), None), batch, dtype="float32", device=device)
     (unfold,) = (step for step in found.steps if step.operator == "im2col")
-    assert unfold.work(8).launches == launches
+    assert unfold.work(32 // batch).launches == launches
 
 
 def test_what_cannot_be_traced_is_refused_in_its_own_words() -> None:

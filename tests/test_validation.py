@@ -84,6 +84,15 @@ def test_a_constant_that_nothing_depends_on_is_left_where_it_starts() -> None:
     assert found == pytest.approx({**PLANTED, "strided": 0.8}, rel=0.05)
 
 
+def test_a_constant_that_rows_no_longer_depend_on_stays_where_they_put_it() -> None:
+    """These two are bound by arithmetic as the fit begins, and one by memory as it ends."""
+    shapes = (1364236679.98, 4756929.67, 91544154.93), (10833917667.51, 98158273.38, 2555949.11)
+    kernels = Kernels([[Work("mm", "product", "float16", *shape, inner=64)] for shape in shapes])
+    times = np.array([0.000184377, 0.000174516])
+    table = replace(measured("rtx4090", 1), kernels=kernels, seconds=times)
+    assert OURS.tell(table, OURS.fit([table], whole(table))) == pytest.approx(times, rel=0.1)
+
+
 def test_a_few_outliers_move_constants_little() -> None:
     table = measured("rtx4090", 2)
     table.seconds[:4] *= 5

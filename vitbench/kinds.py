@@ -83,9 +83,9 @@ def _convolved(name: str, args: Any) -> tuple[Tensor, Tensor]:
     return args[first], args[first + 1]
 
 
-def launches(func: Any, given: list[Tensor]) -> int:
-    """Kernels that it runs on a card."""
-    return int(given[0].shape[0]) if _base(func) in EACH and given[0].ndim == 4 else 1
+def each(func: Any, given: list[Tensor]) -> bool:
+    """Whether it runs a kernel for each image on a card."""
+    return _base(func) in EACH and given[0].ndim == 4
 
 
 def wants_dense(func: Any) -> bool:

@@ -111,7 +111,7 @@ def _regions(steps: Iterable[Step]) -> tuple[list[int], list[int]]:
 
 def _merged(steps: list[Step], readers: dict[int, set[int]], region: int) -> Step:
     if len(steps) == 1:
-        return steps[0] if steps[0].kind in PRODUCTS else steps[0]._replace(kind=REGION)
+        return steps[0] if steps[0].kind in PRODUCTS else steps[0]._replace(kind=REGION, each=False)
     made: dict[int, Part] = {}
     given: dict[tuple[int, int, int], Part] = {}  # from outside: the same elements in another shape are read once
     for step in steps:

@@ -66,8 +66,8 @@ class Part(NamedTuple):
 class Step(NamedTuple):
     """One operator that is no view. kind: as of Work. given, made: what it reads and writes.
 
-    macs: of the batch that was traced. inner: products summed into one element. launches: kernels; several are as
-    many as images. looked: bytes that a region looks up again and again, of the batch that was traced.
+    macs: of the batch that was traced. inner: products summed into one element. each: it runs a kernel for each
+    image, the first axis of what it reads. looked: bytes that a region looks up again and again, of that batch.
     """
 
     operator: str
@@ -77,7 +77,7 @@ class Step(NamedTuple):
     inner: int
     given: tuple[Part, ...]
     made: tuple[Part, ...]
-    launches: int = 1
+    each: bool = False
     looked: int = 0
 
     @property
@@ -118,7 +118,7 @@ class Step(NamedTuple):
             read,
             written,
             self.inner,
-            launches=self.launches * scale if self.launches > 1 else 1,
+            launches=self.given[0].shape[0] * (scale if self.data else 1) if self.each else 1,
             strided=self.strided,
             serial=prod(self.given[0].shape[:2]) * scale if self.serial else 0,
             looked=self.looked * scale,

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
 
 from vitbench import compiler, formulas, kinds
 from vitbench.aten import has_no_products, is_arithmetic
@@ -37,6 +38,7 @@ from vitbench.work import PRODUCTS
 Workspace = Callable[[Any, Any, Any], tuple[int, int]]  # as measure.scratch.workspace
 cuda: Any = torch.backends.cuda
 UNCOUNTED = "{}: may hold products and has no formula; it is priced by the bytes that it moves"
+KEPT = "its first call keeps tensors for later ones: the time is of a second call, the memory of the first"
 FUSED = (cuda.flash_sdp_enabled, cuda.mem_efficient_sdp_enabled, cuda.cudnn_sdp_enabled)
 
 
@@ -54,21 +56,23 @@ def trace(
 
     on: where the fake tensors say that they are. None: on the device; in training on CUDA, whose backward would need
     one, on the CPU, which stands in for it. workspace: of the device's operators; None: not known, so not in `held`.
+    Where an inference keeps something for later ones (LeViT its biases), the steps are those of a second.
     Raises Refusal where the model cannot be traced, in its own words.
     """
-    on = on or ("cpu" if mode == "training" else device)
+    on, call = on or ("cpu" if mode == "training" else device), mode
     quiet = warnings.catch_warnings(), redirect_stdout(sys.stderr)
     lists = as_on_cuda() if on != device and dtype in AMP else nullcontext()
     try:
         with quiet[0], quiet[1], lists, compiler.turned_off(), FakeTensorMode(), placed(opened, on, dtype) as inputs:
             warnings.simplefilter("ignore")
             weights = [*opened.module.parameters(), *opened.module.buffers()]
-            tracer = Tracer([*tensors(inputs)], weights, fusing=device != "cpu", workspace=workspace)
+            tracer = last = Tracer([*tensors(inputs)], weights, fusing=device != "cpu", workspace=workspace)
             opened.module.train(mode == "training")
-            steps, result = tracer.steps, tracer.run(opened.module, inputs, on, dtype, mode)
-            if mode == "inference" and tracer.lifetimes.outlived(tensors(result)):  # biases kept for later calls
-                again = Tracer([*tensors(inputs)], weights, fusing=device != "cpu")
-                steps, _ = again.steps, again.run(opened.module, inputs, on, dtype, mode)
+            tracer.run(opened.module, inputs, on, dtype, mode)
+            if mode == "inference" and tracer.lifetimes.outlived():
+                call, others = "second call", tree_map_only(Tensor, Tensor.clone, inputs)
+                last = Tracer([*tensors(others)], weights, fusing=device != "cpu", roles=tracer.roles)
+                last.run(opened.module, others, on, dtype, mode)
             gradients = [weight.grad for weight in weights if weight.grad is not None]
             held = Held(
                 parameter_bytes=_bytes(weights),
@@ -79,13 +83,13 @@ def trace(
             peak = tracer.lifetimes.peak(without=gradients)
     except (Exception, SystemExit) as error:
         size = f"{opened.image[0]}x{opened.image[1]}" if opened.image else "its own inputs"
-        raise Refusal(f"{opened.source} at {size} cannot be traced ({mode}): {said(error)}") from error
+        raise Refusal(f"{opened.source} at {size} cannot be traced ({call}): {said(error)}") from error
     opened.module.eval()
-    notes = (*tracer.notes, *(UNCOUNTED.format(name) for name in tracer.uncounted))
-    return Trace(opened.source, opened.image, batch, mode, dtype, steps, peak, held, notes, bool(tracer.uncounted))
+    notes = *last.notes, *(UNCOUNTED.format(name) for name in last.uncounted), *([KEPT] if last is not tracer else [])
+    return Trace(opened.source, opened.image, batch, mode, dtype, last.steps, peak, held, notes, bool(last.uncounted))
 
 
-def _call(module: nn.Module, inputs: tuple[Any, ...], device: str, dtype: str, mode: str) -> Any:
+def _call(module: nn.Module, inputs: tuple[Any, ...], device: str, dtype: str, mode: str) -> None:
     with torch.set_grad_enabled(mode == "training"), autocast(device, dtype):
         result = module(*inputs)
     if mode == "training":
@@ -93,20 +97,29 @@ def _call(module: nn.Module, inputs: tuple[Any, ...], device: str, dtype: str, m
         if not outputs:
             raise ValueError("nothing that it gives takes a gradient")
         torch.autograd.backward(outputs, [torch.ones_like(one) for one in outputs])
-    return result
 
 
 class Tracer(TorchDispatchMode):
     """Sees the operators of a call. It is a `fused.Watcher`."""
 
     def __init__(
-        self, inputs: list[Tensor], weights: list[Tensor], *, fusing: bool, workspace: Workspace | None = None
+        self,
+        inputs: list[Tensor],
+        weights: list[Tensor],
+        *,
+        fusing: bool,
+        workspace: Workspace | None = None,
+        roles: Roles | None = None,
     ) -> None:
-        """fusing: the device has fused attention. On the CPU torch's own choice is seen, even without it."""
+        """fusing: the device has fused attention. On the CPU torch's own choice is seen, even without it. roles: of
+        what an earlier call kept.
+        """
         super().__init__()  # type: ignore[no-untyped-call]
         self.fusing, self.workspace = fusing, workspace
         self.steps: list[Step] = []
-        self.roles, self.lifetimes = Roles(inputs), Lifetimes([*inputs, *weights])
+        self.roles, self.lifetimes = roles or Roles(()), Lifetimes([*inputs, *weights])
+        for one in inputs:
+            self.roles.give(one, DATA)
         self.notes: list[str] = []
         self.uncounted: dict[str, None] = {}  # operators that may hold products and have no formula
         self._numbers: weakref.WeakKeyDictionary[torch.UntypedStorage, int] = weakref.WeakKeyDictionary()
@@ -114,10 +127,10 @@ class Tracer(TorchDispatchMode):
         self._paused = False
         self._fixed: set[int] = set()  # storages, by Lifetimes, that do not grow with the batch
 
-    def run(self, module: nn.Module, inputs: tuple[Any, ...], device: str, dtype: str, mode: str) -> Any:
-        """Sees one call. What the module gives."""
+    def run(self, module: nn.Module, inputs: tuple[Any, ...], device: str, dtype: str, mode: str) -> None:
+        """Sees one call."""
         with torch.device(device), fused.intercepted(self), self:
-            return _call(module, inputs, device, dtype, mode)
+            _call(module, inputs, device, dtype, mode)
 
     def fixed(self, gradients: Iterable[Tensor]) -> set[int]:
         """Storages, as Lifetimes numbers them, that do not grow with the batch. gradients: of weights."""
@@ -188,8 +201,8 @@ class Tracer(TorchDispatchMode):
         given, made = kinds.moved(func, given, made)
         if kinds.wants_dense(func) and not self._part(given[0]).dense:
             given[0] = self._copied(given[0])
-        launches = kinds.launches(func, given) if self.fusing else 1
-        self._add(func._overloadpacket.__name__, kind, macs or 0, inner, given, made, role, launches)
+        each = self.fusing and kinds.each(func, given)
+        self._add(func._overloadpacket.__name__, kind, macs or 0, inner, given, made, role, each)
 
     def _role(self, given: Iterable[Tensor]) -> Role:
         return DATA if any(self.roles.of(one).data for one in given) else WEIGHTS
@@ -203,7 +216,7 @@ class Tracer(TorchDispatchMode):
         given: Sequence[Tensor | None],
         made: Sequence[Tensor | None],
         role: Role | None = None,
-        launches: int = 1,
+        each: bool = False,
     ) -> None:
         """role: of what is made; None: that follows from what is given."""
         read, written = ([one for one in some if one is not None] for some in (given, made))
@@ -215,7 +228,7 @@ class Tracer(TorchDispatchMode):
         last = kind in PRODUCTS and kind != "attention"  # weights come last, a mask after q, k, v
         dtype = _name((read or written)[-1 if last else 0].dtype)
         parts = tuple(map(self._part, read)), tuple(map(self._part, written))
-        self.steps.append(Step(name, kind, dtype, macs, inner, *parts, launches))
+        self.steps.append(Step(name, kind, dtype, macs, inner, *parts, each))
 
     def _lies(self, tensor: Tensor, data: bool) -> None:
         number = self.lifetimes.numbers.get(id(tensor.untyped_storage()))

@@ -45,9 +45,9 @@ def target(name: str, dtype: str | None = None, *, batches: bool = True, results
         raise Refusal(f"unknown dtype {dtype!r}; known: {', '.join(PRECISIONS)}")
     found.peak(PRECISIONS[dtype].products)  # refuses what it does not know
     lacking = None if (dtype, batches) == (HELD[0], True) else "published are amp and large batches alone"
-    knowledge = known(name, lacking=lacking)
+    knowledge = known(found.name, lacking=lacking)
     return Target(
-        name,
+        found.name,
         found.title,
         dtype,
         found.memory,

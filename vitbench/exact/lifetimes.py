@@ -47,10 +47,9 @@ class Lifetimes:
         self.events += [*taken, *((number, -size) for number, size in taken)]
         return first
 
-    def outlived(self, by: Iterable[Tensor]) -> bool:
-        """Whether something that was taken is still alive, other than the storages of some tensors."""
-        known = {id(tensor.untyped_storage()) for tensor in by}
-        return any(self.alive[key]() is not None for key in self.numbers if key not in known)
+    def outlived(self) -> bool:
+        """Whether something that was taken is still alive."""
+        return any(self.alive[key]() is not None for key in self.numbers)
 
     def highest(self, of: Iterable[Tensor]) -> tuple[int, int]:
         """Most bytes at once, and how many of them were the storages of some tensors that are still alive."""

@@ -64,8 +64,12 @@ class Model:
 
         ends = tuple(np.log(np.array(end, float)) for end in (self.low, self.high))
         start = np.log(np.array(self.start, float))
-        fit = least_squares(errors, start, bounds=ends, loss="soft_l1", f_scale=USUAL_ERROR, x_scale=0.1)
-        told: Array = np.exp(np.where(np.asarray(fit.jac).any(axis=0), fit.x, start))
+        found = least_squares(errors, start, bounds=ends, loss="soft_l1", f_scale=USUAL_ERROR, x_scale=0.1).x
+        for n, first in enumerate(start):
+            low, high = (np.concatenate([found[:n], [end[n]], found[n + 1 :]]) for end in ends)
+            if np.array_equal(errors(low), errors(high)):
+                found[n] = first
+        told: Array = np.exp(found)
         return told
 
     def without_family(self, table: Measured, others: Sequence[Measured] = ()) -> Array:

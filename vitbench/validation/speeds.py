@@ -16,6 +16,7 @@ NAMED = "benchmark-infer-amp-nchw-pt240-cu124-rtx4090[-dynamo].csv"
 COLUMNS = ("model", "infer_step_time", "infer_batch_size", "infer_img_size", "infer_gmacs", "infer_macts")
 FUSED = 200  # torch 2.0 brought fused attention
 RAISED = 250  # torch 2.5 has written-out attention in float32
+LEAST, MOST = 1e-9, 1_000_000  # of a number, of pixels or images: what is beyond was not measured
 SHARED = 270  # torch 2.7 compiles masks that all images share as they are
 
 
@@ -71,7 +72,7 @@ def read(path: Path) -> Table:
             f"{path} lacks columns {', '.join(lacking) if lines else 'and rows'}; expected {', '.join(COLUMNS)}"
         )
     known = card(match[2]).name
-    measured = [line for line in lines if line["infer_step_time"] and line["infer_batch_size"]]
+    measured = [line for line in lines if line["model"] and line["infer_step_time"] and line["infer_batch_size"]]
     return Table(path.name, known, int(match[1]), bool(match[3]), [_speed(path.name, line) for line in measured])
 
 
@@ -81,17 +82,23 @@ def _speed(table: str, line: dict[str, str]) -> Speed:
             value = float(line[name])
         except (TypeError, ValueError):
             value = math.nan
-        if not 0 < value < math.inf:
+        if not LEAST < value < 1 / LEAST:
             raise Refusal(f"{table}, {line['model']}: {name} is {line[name]!r}; expected a number above 0")
         return value
+
+    def whole(name: str) -> int:
+        value = number(name)
+        if value % 1 or value > MOST:
+            raise Refusal(f"{table}, {line['model']}: {name} is {line[name]!r}; expected a whole number up to {MOST:,}")
+        return int(value)
 
     def printed(name: str, unit: float) -> float | None:
         return number(name) * unit if (line[name] or "").strip("0.") else None  # 0.00 is one too small to be printed
 
     return Speed(
         line["model"],
-        int(number("infer_img_size")),
-        int(number("infer_batch_size")),
+        whole("infer_img_size"),
+        whole("infer_batch_size"),
         number("infer_step_time") / 1e3,
         printed("infer_gmacs", 1e9),
         printed("infer_macts", 1e6),
