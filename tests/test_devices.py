@@ -15,7 +15,7 @@ def test_figures_are_plausible_in_their_units(name: str) -> None:
     assert 1e11 < found.bandwidth < 1e13
     assert {"float16", "float32"} <= set(found.flops) <= {"float16", "bfloat16", "float32", "float64"}
     assert 5e12 < found.peak("float32") < 2e14
-    assert 1.5 < found.peak("float16") / found.peak("float32") <= 30
+    assert 1.5 < found.peak("float16") / found.peak("float32") <= 30  # 30 is a B200
     assert found.flops.get("bfloat16") in (None, found.peak("float16"))
     assert 50 < found.peak("float16") / found.bandwidth < 500  # FLOPs a byte
     assert found.memory is None or 8e9 <= found.memory <= 300e9

@@ -4,10 +4,10 @@
 
 after the roofline (Williams et al. 2009). Convolutions in groups are held against the float32 peak. To the bytes of a
 convolution `layout` adds passes; a transposition reaches the `strided` share of the bandwidth; elements that one thread
-walks one after another (Work.serial) take LATENCY each. Of what a kernel moves, the share that its neighbours find in
-the L2 cache takes CACHED of the time: nearly all where it is far less than the cache holds, half where it is as much.
-The constants are what a card reaches of its datasheet, and what its libraries add; few, so that those fitted on some
-cards hold for others.
+walks one after another (Work.serial) take LATENCY each. Of the bytes of a launch a share of 1 / (1 + (bytes / l2)^2) is
+found in the L2 cache, in CACHED of the time, as is what is looked up again and again (Work.looked). The constants are
+what a card reaches of its datasheet, and what its libraries add; few, so that those fitted on some cards hold for
+others.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from vitbench.arithmetic import Number, larger
 from vitbench.devices import Card
 from vitbench.work import PRODUCTS, Work
 
-CONVOLUTIONS = ("convolution", "grouped", "depthwise")
 GROUPED = ("grouped", "depthwise")
+CONVOLUTIONS = ("convolution", *GROUPED)
 CACHED = 0.2  # time of a byte in L2 over one in memory: 3 to 5 times the bandwidth, by clock and slices; not fitted
 LATENCY = 0.25e-6  # seconds of one dependent access to memory, about 400 cycles; not fitted
 

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from vitbench.aten import COMPUTED, COPIES, RESAMPLING
-from vitbench.step import GATHERING
 
 FREE = {  # give a tensor without a kernel
     "_unsafe_view", "alias", "_assert_async", "detach", "device", "empty", "empty_like", "empty_permuted",
@@ -18,6 +17,7 @@ FREE = {  # give a tensor without a kernel
 CAST = "_to_copy"
 NORMS = {"native_layer_norm", "native_group_norm", "native_batch_norm", "cudnn_batch_norm", "_fused_rms_norm"}
 DENSE = {"native_layer_norm", "_softmax", "_log_softmax", "_safe_softmax"}
+GATHERING = {"embedding", "gather", "index", "index_select"}  # read some elements of their first argument
 EACH = {"im2col"}  # on CUDA these run a kernel for each image
 # Reductions by name: what is computed and not pointwise, and what turns scores, norms and pools back.
 REDUCTIONS = (COMPUTED - {"hardswish", "glu"}) | {

@@ -17,6 +17,7 @@ from vitbench.work import Work
 
 HERE = "here"
 ROOT = Path(__file__).resolve().parents[1]
+UNCACHED = "the size of its L2 cache is not known, so all is priced as moved by memory: small batches take less"
 OVERSIGHT = "peak_bytes leave out what libraries take within operators, and memory that lies free between tensors"
 Price = Callable[[Work], float]  # seconds of one row of work
 
@@ -72,7 +73,7 @@ def on_card(card: Card) -> Machine:
         tile=1,
         known=known_of,
         price=lambda constants: lambda work: float(gpu.kernel_seconds(work, card, constants)),
-        notes=(OVERSIGHT,),
+        notes=(OVERSIGHT,) if card.l2 else (OVERSIGHT, UNCACHED),
     )
 
 
@@ -116,7 +117,7 @@ def machine(name: str | None, results: Path = ROOT / "results") -> Machine:
         return cpu_here(results)
     titled = [one for one in cards().values() if _words(found) <= _words(one.title)]
     if titled:
-        return on_card(min(titled, key=lambda one: len(_words(one.title))))  # Max-Q is said where it is one
+        return on_card(min(titled, key=lambda one: len(_words(one.title))))  # a Max-Q names itself so
     return on_card(card(found))  # refuses it, and says how to add it
 
 

@@ -2,8 +2,8 @@
 
 Products, convolutions and fused attention stay kernels of their own. What lies between the same of them and hangs
 together is a region: it reads what comes from outside once, and writes what is read outside; what only passes inside
-costs nothing. So does a copy that only arranges (Ansel et al. 2024, TorchInductor, section 4.4). Nor is it kept what is
-gathered from weights (biases by relative position): each element of the data that it meets looks up its own.
+costs nothing. So does a copy that only arranges (Ansel et al. 2024, TorchInductor, section 4.4). What is gathered from
+weights (biases by relative position) is looked up besides, by each element of the data that it meets.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import prod
 
-from vitbench.step import BYTES, GATHERING, Part, Step, Trace
+from vitbench.step import BYTES, Part, Step, Trace
 from vitbench.work import PRODUCTS, REGION
 
+LOOKED_UP = {"index", "gather"}  # single elements; rows have an index for many
 ALIGNED = 8  # keys, of a mask that the kernel takes as it lies
 
 
@@ -46,7 +47,7 @@ def _with_whole_masks(steps: Iterable[Step]) -> Iterator[Step]:
             if not mask.data and keys % ALIGNED == 0:
                 shape = (*q.shape[:-1], keys)
                 strides = tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
-                whole = Part(-1 - n, 0, shape, strides, mask.dtype, q.data)
+                whole = Part(-1 - n, 0, shape, strides, mask.dtype, step.data)
                 yield Step("expand", "copy", mask.dtype, 0, 0, (mask,), (whole,), looked=whole.bytes)
                 step = step._replace(given=(q, k, v, whole, *rest))
         yield step
@@ -60,11 +61,10 @@ def _looking_up(steps: Iterable[Step]) -> Iterator[Step]:
             yield step
             continue
         found = max((gathered.get(part.storage, 0) for part in step.given), default=0)
-        if step.operator in GATHERING:
+        if step.operator in LOOKED_UP:
             found = sum(BYTES[part.dtype] for part in step.given)
-        if not step.data:
-            gathered.update({part.storage: found for part in step.made})
-        elif found and step.operator not in GATHERING:
+        gathered.update({part.storage: 0 if step.data else found for part in step.made})
+        if step.data and found and step.operator not in LOOKED_UP:
             step = step._replace(looked=prod(step.made[0].shape) * found)
         yield step
 

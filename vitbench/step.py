@@ -23,7 +23,6 @@ BYTES = {
 # along the axis of channels are neighbours in memory.
 SERIAL = {"upsample_bilinear2d", "upsample_bicubic2d"}
 SOFTMAX = {"_softmax", "_safe_softmax"}
-GATHERING = {"embedding", "gather", "index", "index_select"}  # read some elements of their first argument
 CHANNELS = 1  # the axis of (B, C, H, W)
 
 

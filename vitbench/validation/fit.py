@@ -9,6 +9,7 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.stats import spearmanr
 
+from vitbench import gpu
 from vitbench.devices import card
 from vitbench.gpu import CONSTANTS, NAMES
 from vitbench.validation.kernels import Kernels
@@ -131,7 +132,7 @@ DATASHEET = Model(
     [],
     [],
     [],
-    lambda table, _: table.predicted({c.name: c.datasheet for c in CONSTANTS}),
+    lambda table, _: table.predicted(gpu.DATASHEET),
 )
 LINEAR = [0.8, 0.2, 1e-3], [0.001, 0.001, 1e-7], [100, 100, 1]
 BASELINES = (

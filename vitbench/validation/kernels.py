@@ -35,4 +35,5 @@ class Kernels:
         total = np.zeros(self.calls)
         for numbers, work in self.groups:
             total += np.bincount(numbers, kernel_seconds(work, card, constants), self.calls)
+        assert not np.isnan(total).any(), "a kernel has no time"
         return total

@@ -59,7 +59,7 @@ class Table:
 
 def read(path: Path) -> Table:
     """Raises Refusal where it is no such table. Rows without a speed are left out."""
-    match = re.search(r"-infer-amp-nchw-pt(\d+)-cu\d+-(\w+?)(-dynamo)?\.csv$", path.name)
+    match = re.search(r"-infer-amp-nchw-pt(\d+)-cu\d+-([\w-]+?)(-dynamo)?\.csv$", path.name)
     if match is None:
         raise Refusal(f"{path.name} does not name torch and card, in float16 and NCHW; expected a name such as {NAMED}")
     try:
