@@ -56,6 +56,13 @@ def test_a_peak_that_the_datasheet_lacks_is_not_guessed() -> None:
         card("v100").peak("bfloat16")
 
 
+def put(text: str, folders: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place of the cards that come with vitbench."""
+    path = folders.mktemp("devices") / "devices.toml"
+    path.write_text(text)
+    monkeypatch.setattr("vitbench.devices.FILE", str(path))
+
+
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
@@ -71,9 +78,7 @@ def test_a_peak_that_the_datasheet_lacks_is_not_guessed() -> None:
 def test_an_entry_that_is_no_card_is_refused(
     entry: str, said: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path_factory.mktemp("devices") / "devices.toml"
-    path.write_text(entry)
-    monkeypatch.setattr("vitbench.devices.FILE", str(path))
+    put(entry, tmp_path_factory, monkeypatch)
     with pytest.raises(Refusal, match=rf"\[mine\].*{said}.*expected title, flops, bandwidth, source"):
         cards.__wrapped__()
 
@@ -87,8 +92,6 @@ ENTRY = 'title = "x"\nflops = {}\nbandwidth = 1e9\nsource = "y"\n'
 def test_a_file_of_cards_that_cannot_be_read_is_refused(
     text: str, said: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path_factory.mktemp("devices") / "devices.toml"
-    path.write_text(text)
-    monkeypatch.setattr("vitbench.devices.FILE", str(path))
+    put(text, tmp_path_factory, monkeypatch)
     with pytest.raises(Refusal, match=said):
         cards.__wrapped__()
