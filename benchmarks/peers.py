@@ -32,6 +32,7 @@ from vitbench.interval import estimate, half_width, ratio
 from vitbench.measure.clock import timer
 from vitbench.measure.sampling import sample
 from vitbench.operator import parse_operator
+from vitbench.process import PYTEST, alone
 from vitbench.program import build
 from vitbench.run import ROOT
 from vitbench.shape import Shape
@@ -91,8 +92,8 @@ def measure(processes: int) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "lines.jsonl"
         for process in range(processes):
-            command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "benchmarks/peers.py"]
-            environment = {**os.environ, SEED: str(process), OUT: str(out)}
+            environment = {**alone(), SEED: str(process), OUT: str(out)}
+            command = [*PYTEST, "benchmarks/peers.py"]
             subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
         return [json.loads(line) for line in out.read_text().splitlines()]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fault_table import FaultTable
 
-# Where tests run side by side, pytest-benchmark would time nothing, here and in the runs that tests start.
+# Where tests run side by side, pytest-benchmark would time nothing.
 os.environ.pop("PYTEST_XDIST_WORKER", None)
 
 
@@ -40,6 +40,15 @@ def one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def switches_stay(one_thread: None) -> Iterator[None]:
+    from switches import moved, switches
+
+    before = switches()
+    yield
+    assert not (left := moved(before, switches())), left
 
 
 @pytest.fixture

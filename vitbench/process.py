@@ -14,10 +14,20 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 POLL = 0.25  # seconds between two looks at the records
+PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "pytest_benchmark.plugin"]
 
 
 class BudgetSpentError(Exception):
     """The seconds for passes beyond the least are over."""
+
+
+def alone() -> dict[str, str]:
+    """The environment in which PYTEST has no other plugin and no option that a user set for tests of his own.
+
+    Another order, retries or coverage would change what is measured, or whose record a crash becomes.
+    """
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return {**own, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
 def start(todo: Path, log: BinaryIO, lock: int, root: Path) -> subprocess.Popen[bytes]:
@@ -26,14 +36,15 @@ def start(todo: Path, log: BinaryIO, lock: int, root: Path) -> subprocess.Popen[
     root: where benchmarks/ lies. It inherits the lock: should it outlive a killed supervisor, nobody else writes to the
     folder.
     """
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no", "-W", "default"]
-    command += ["--benchmark-disable-gc", "--benchmark-columns=median,rounds", "--cases", str(todo), "benchmarks"]
+    command = [*PYTEST, "--color=no", "-W", "default", "--benchmark-disable-gc", "--benchmark-columns=median,rounds"]
+    command += ["--cases", str(todo), "benchmarks"]
     own: dict[str, Any] = {
         "stdin": subprocess.DEVNULL,
         "stdout": log,
         "stderr": log,
         "start_new_session": True,
         "pass_fds": (lock,),
+        "env": alone(),
     }
     return subprocess.Popen(command, cwd=root, **own)
 

@@ -161,7 +161,8 @@ def _of_library(
 
 
 def _factory(source: str, package: str, name: str) -> Callable[[], Any]:
-    sys.path.insert(0, str(Path.cwd()))  # a console script does not look there
+    if (here := str(Path.cwd())) not in sys.path:  # a console script does not look there
+        sys.path.insert(0, here)
     try:
         module = importlib.import_module(package)
     except ModuleNotFoundError as error:
@@ -212,11 +213,15 @@ def _sized(make: Callable[..., Any], ways: Mapping[str, Any]) -> Any:
 
 def _timm(name: str, image: Image | None, eager: bool) -> tuple[Any, Image]:
     import timm
-    from timm.layers.config import set_fused_attn
+    from timm.layers.config import set_fused_attn, use_fused_attn
 
-    set_fused_attn(not eager)
-    ways = {} if image is None else {"img_size": image}
-    model = _sized(lambda **given: timm.create_model(name, **given), ways)
+    before = use_fused_attn(), use_fused_attn(experimental=True)
+    set_fused_attn(not eager)  # models ask as they are made
+    try:
+        ways = {} if image is None else {"img_size": image}
+        model = _sized(lambda **given: timm.create_model(name, **given), ways)
+    finally:
+        set_fused_attn(*before)
     own = model.pretrained_cfg.get("input_size", (CHANNELS, DEFAULT_IMAGE, DEFAULT_IMAGE))
     return model, image or tuple(own[1:])
 
