@@ -19,6 +19,7 @@ import psutil
 import pytest
 
 from vitbench.case import Case
+from vitbench.process import begun
 from vitbench.record import Record, append_line
 from vitbench.sweep import select
 from vitbench.worker import TAKES, UNWRITABLE
@@ -38,6 +39,11 @@ def pytest_configure(config: pytest.Config) -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # 1: PR_SET_PDEATHSIG
     if os.getppid() != config.stash[PLAN]["supervisor"]:
         pytest.exit("the supervisor is gone", returncode=1)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if path := session.config.getoption("--cases"):
+        begun(path).touch()
 
 
 PLAN = pytest.StashKey[Any]()

@@ -32,7 +32,7 @@ from vitbench.interval import estimate, half_width, ratio
 from vitbench.measure.clock import timer
 from vitbench.measure.sampling import sample
 from vitbench.operator import parse_operator
-from vitbench.process import PYTEST, alone
+from vitbench.process import harness
 from vitbench.program import build
 from vitbench.run import ROOT
 from vitbench.shape import Shape
@@ -92,9 +92,8 @@ def measure(processes: int) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "lines.jsonl"
         for process in range(processes):
-            environment = {**alone(), SEED: str(process), OUT: str(out)}
-            command = [*PYTEST, "benchmarks/peers.py"]
-            subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
+            own = harness(ROOT, "benchmarks/peers.py", **{SEED: str(process), OUT: str(out)})
+            subprocess.run(**own, check=True, stdout=subprocess.DEVNULL)
         return [json.loads(line) for line in out.read_text().splitlines()]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from fault_table import FaultTable
 
 # Where tests run side by side, pytest-benchmark would time nothing.
 os.environ.pop("PYTEST_XDIST_WORKER", None)
+# A page is as wide, and as colourful, as these say.
+for variable in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+    os.environ.pop(variable, None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,10 +48,12 @@ def one_thread() -> None:
 
 @pytest.fixture(autouse=True)
 def switches_stay(one_thread: None) -> Iterator[None]:
+    """A test leaves the process as it found it; a source of a user's own adds the working directory to sys.path."""
     from switches import moved, switches
 
-    before = switches()
+    path, before = [*sys.path], switches()
     yield
+    sys.path[:] = path
     assert not (left := moved(before, switches())), left
 
 

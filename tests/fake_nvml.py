@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench import LIMIT
 
 ROOT = Path(__file__).resolve().parents[1]
 CARD = {"handle": 1, "sm": 1755, "sm_most": 1980, "memory": 2619, "temperature": 61, "power": 412500, "reasons": 0}
@@ -59,7 +60,7 @@ def ask(libraries: dict[str, Path], tmp_path: Path) -> Ask:
             env={**os.environ, **variables},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=LIMIT,
         )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)

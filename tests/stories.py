@@ -16,13 +16,13 @@ from typing import Any
 
 import psutil
 import pytest
-from bench import Bench, Outcome
+from bench import LIMIT, Bench, Outcome
 
 from vitbench.record import SCHEMA
 
 MEMORY = 12 * 10**9  # bytes of address space; torch alone takes some of them
 BLOCK, ROOM = 4096, 1500  # bytes: of a small disk's blocks; left in the last one, when a record takes 2500
-HANGS = 20  # seconds without a record; a worker's start must stay well below
+HANGS = 20  # seconds without a record, of a worker that has begun
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def stopped(bench: Bench) -> dict[str, Told]:
     with bench.held(after=first.count(b"\n") + 2) as (process, pid):
         worker, later = psutil.Process(pid), bench.records()
         killed = bench.finish(process, signal.SIGKILL)
-        psutil.wait_procs([worker], timeout=30)
+        psutil.wait_procs([worker], timeout=LIMIT)
         assert not worker.is_running(), "the worker outlived its supervisor"
 
     path, line = bench.folder / "records.jsonl", later.splitlines()[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -13,14 +14,18 @@ from torch.nn import functional
 from torch.nn.modules import module
 
 MODULES = ("timm.layers.config", "timm.layers.fast_norm", "timm.layers.norm")
+PACKAGES_SET = ("PYTEST_", "TORCHINDUCTOR_", "_TORCHINDUCTOR_", "KMP_", "KINETO_", "PYTORCH_NVML_")  # as they are used
 MADE_ANEW = ("torch.manual_seed",)  # by torch itself, as it first compiles
 
 
 def switches() -> Mapping[str, Any]:
     """By name; two of them are the same where each value is the same object or equal."""
     cuda = torch.backends.cuda
+    known = [logging.getLogger(name) for name in sorted(logging.root.manager.loggerDict)]
     found: dict[str, Any] = {
-        **{f"${name}": value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
+        **{f"${name}": value for name, value in os.environ.items() if not name.startswith(PACKAGES_SET)},
+        **{f"level of {one.name}": one.level for one in [logging.root, *known]},
+        "oneDNN": torch.backends.mkldnn.enabled,
         "the working directory": Path.cwd(),
         "threads": torch.get_num_threads(),
         "gradients": torch.is_grad_enabled(),
@@ -56,6 +61,7 @@ class _Same:
 
 
 def moved(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Of what there was before: a module that is imported on the way brings its own."""
-    pairs = ((name, was, after.get(name)) for name, was in before.items() if name not in MADE_ANEW)
+    """Of what there was before, and new variables of the environment. A module imported on the way brings its own."""
+    names = [*before, *(name for name in after if name.startswith("$") and name not in before)]
+    pairs = ((name, before.get(name), after.get(name)) for name in names if name not in MADE_ANEW)
     return [f"{name}: {was} before, {now} after" for name, was, now in pairs if was != now]

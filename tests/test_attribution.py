@@ -42,6 +42,13 @@ def test_the_kernel_is_told_as_asked_chosen_and_seen(backend: str, operator: str
     assert found.compile_seconds is None and found.matched is None, "nothing was compiled"
 
 
+@pytest.mark.parametrize("name", ["TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE"])
+def test_what_is_turned_off_is_not_measured_as_compiled(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "1")
+    found = record("naive.compiled")
+    assert (found.state, found.reason) == ("unsupported", f"{name}=1 turns torch.compile off: unset it")
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(lacking("cpu") is not None, reason="no compiler here")
 def test_compiling_has_a_time_of_its_own() -> None:

@@ -15,6 +15,7 @@ import documents
 import pytest
 import tiny
 import torch
+from bench import LIMIT
 from rich.console import Console
 from torch import nn
 
@@ -203,11 +204,9 @@ os.abort()
 
 
 def test_a_counter_that_hangs_is_given_up_and_ended(stand_in: Any) -> None:
-    stand_in("import time; time.sleep(60)")
-    since = time.monotonic()
+    stand_in("import threading; threading.Event().wait()")
     (answer,) = children.Children().ask({}, 0.5)
     assert answer == {"step": "baseline", "reason": "no count within 0.5 seconds"}
-    assert time.monotonic() - since < 20
 
 
 def test_ctrl_c_ends_the_children(stand_in: Any, tmp_path: Path) -> None:
@@ -218,12 +217,13 @@ print("{{}}", flush=True)
 if json.loads(sys.argv[1])["counter"] == "slow":
     pathlib.Path({str(tmp_path)!r}, "pid").write_text(str(os.getpid()))
     pathlib.Path({str(tmp_path)!r}, "pid").rename({str(started)!r})
-    time.sleep(60)
+    time.sleep(600)
 """)
     keys = [("quick", "device"), ("slow", "device"), ("never", "device")]
-    with pytest.raises(KeyboardInterrupt), closing(children.all_answers(keys, "", None, 30)) as answers:
+    with pytest.raises(KeyboardInterrupt), closing(children.all_answers(keys, "", None, LIMIT)) as answers:
         assert next(answers)[1] == [{}]
-        while not started.exists():
+        until = time.monotonic() + LIMIT
+        while not started.exists() and time.monotonic() < until:
             time.sleep(0.01)
         raise KeyboardInterrupt
     with pytest.raises(ProcessLookupError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import pytest
 from vitbench.cli import main
 from vitbench.count import count
 from vitbench.count_page import folded
+from vitbench.source import LIBRARIES
 
 ROOT = Path(__file__).resolve().parents[1]
 VIT_B, SWIN_T = 17_563_828_224, 4_490_566_656
@@ -203,11 +205,35 @@ def test_a_package_that_is_not_installed_is_named_with_its_remedy(
         assert f"is not installed: pip install {package}" in capsys.readouterr().err
 
 
+def test_a_package_that_cannot_be_imported_is_refused_in_its_words(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = LIBRARIES["torchvision"]._replace(names=lambda: [str(int("abc"))])
+    monkeypatch.setitem(LIBRARIES, "torchvision", library)
+    assert run("torchvision:swin_t") == 2
+    said = capsys.readouterr().err
+    assert "torchvision:swin_t: importing torchvision raises ValueError: invalid literal" in said
+    assert said.count("\n") == 1
+
+
 def test_a_built_in_is_answered_without_torch() -> None:
     asked = "from vitbench.cli import main; main(['count', 'vit_b_16', '--json'])"
     code = f"{asked}; import sys; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.endswith("False\n")
+
+
+def test_a_page_has_letters_that_a_terminal_lacks() -> None:
+    code = "from vitbench.cli import main; main(['predict', 'vit_ti_16', '--device', 'V100'])"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    assert "?s" in done.stdout  # microseconds
 
 
 def test_what_a_factory_prints_is_not_among_the_answers(capsys: pytest.CaptureFixture[str]) -> None:

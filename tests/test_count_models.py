@@ -113,6 +113,18 @@ def test_a_model_of_timm_is_counted_as_its_eager_program(name: str, image: int |
     assert found.macs == eagerly(f"timm:{name}", image, training)
 
 
+@needs_timm
+def test_attention_written_out_once_is_fused_the_next_time() -> None:
+    from timm.layers import use_fused_attn
+
+    fused = []
+    for eager in (True, False):
+        model = open_source("timm:vit_tiny_patch16_224", eager=eager).module
+        fused.append(model.get_submodule("blocks.0.attn").fused_attn)
+        assert use_fused_attn()
+    assert fused == [False, True]
+
+
 RUNNABLE = [variant.name for variant in models if all(map(find_spec, variant.model.packages))]
 
 

@@ -11,55 +11,64 @@ from fake_nvml import Ask, card, is_a_sentence
 from vitbench.measure import energy, telemetry
 
 ask, libraries = fake_nvml.ask, fake_nvml.libraries  # fixtures, which pytest finds by these names
-# A GPU with a queue: calls return at once and take their seconds one after another. Prints joules, reason, seconds of
-# one call as it was in the long run, and the most that was ever queued.
+# A GPU with a queue: calls return at once and take their seconds one after another, on a clock that no other process
+# moves. Gives joules, reason and the most seconds that were ever queued.
+LAUNCH = 1e-5  # seconds of a call on the host
 QUEUE = """
-stamps, free, most = [], 0.0, 0.0
+now, free, most = 0.0, 0.0, 0.0
+def wait(until):
+    global now
+    now = max(now, until)
+    os.environ["FAKE_SECONDS"] = repr(now)
 def call():
     global free, most
-    free = max(free, time.perf_counter()) + {seconds}
-    most = max(most, free - time.perf_counter())
-    stamps.append(time.perf_counter())
+    wait(now + {launch})
+    free = max(free, now) + {seconds}
+    most = max(most, free - now)
 def synchronize():
-    time.sleep(max(0.0, free - time.perf_counter()))
+    wait(free)
+time.perf_counter = lambda: now
 joules, reason = energy.joules(call, "GPU-a", synchronize, {least})
-answer = [joules, reason, (stamps[-1] - stamps[0]) / max(1, len(stamps) - 1), most]
+answer = [joules, reason, most]
 """
+
+
+def queue(seconds: float, least: float) -> str:
+    return QUEUE.format(seconds=seconds, least=least, launch=LAUNCH)
 
 
 def test_joules_of_a_short_call_are_watts_times_seconds(ask: Ask) -> None:
     planted = card("GPU-a", energy=400_000)
-    joules, reason, seconds, queued = ask(planted, QUEUE.format(seconds=0.001, least=0.95))
+    joules, reason, queued = ask(planted, queue(seconds=0.001, least=0.95))
     assert reason is None
-    assert joules == pytest.approx(400 * seconds, rel=2 * energy.BATCH_SECONDS / 0.95)
+    assert joules == pytest.approx(400 * 0.001, rel=2 * energy.BATCH_SECONDS / 0.95)
     assert queued < 5 * energy.BATCH_SECONDS  # a queue without end would outlast least_seconds by far
 
 
 def test_joules_of_a_call_longer_than_a_step_are_within_a_step(ask: Ask) -> None:
     planted = card("GPU-a", energy=250_000)
-    joules, reason, seconds, _ = ask(planted, QUEUE.format(seconds=0.17, least=0.6))
+    joules, reason, _ = ask(planted, queue(seconds=0.17, least=0.6))
     assert reason is None
-    assert joules == pytest.approx(250 * seconds, rel=0.1 / 0.6)
+    assert joules == pytest.approx(250 * 0.17, rel=0.1 / 0.6)
 
 
 def test_a_counter_that_stands_still_is_no_energy_of_zero(ask: Ask) -> None:
     planted = card("GPU-a", energy=0)
-    joules, reason = ask(planted, f"energy.STILL_SECONDS = 0.3\n{QUEUE.format(seconds=0.001, least=0.3)}")[:2]
+    joules, reason = ask(planted, queue(seconds=0.001, least=0.3))[:2]
     assert joules is None
     assert is_a_sentence(reason) and "stands still at 5000000 mJ" in reason
 
 
 def test_a_counter_that_goes_back_gives_no_energy(ask: Ask) -> None:
     planted = card("GPU-a", energy=250_000, energy_back=1)
-    joules, reason = ask(planted, QUEUE.format(seconds=0.001, least=0.2))[:2]
+    joules, reason = ask(planted, queue(seconds=0.001, least=0.2))[:2]
     assert joules is None
     assert is_a_sentence(reason) and "went back" in reason
 
 
 def test_a_gpu_lost_on_the_way_gives_no_energy_and_leaves_nothing_queued(ask: Ask) -> None:
     planted = card("GPU-a", energy=250_000, energy_questions=30)
-    code = f"{QUEUE.format(seconds=0.001, least=0.5)}\nanswer.append(free - time.perf_counter())"
-    joules, reason, _, _, queued = ask(planted, code)
+    joules, reason, _, queued = ask(planted, f"{queue(seconds=0.001, least=0.5)}\nanswer.append(free - now)")
     assert joules is None
     assert is_a_sentence(reason) and "GPU is lost" in reason
     assert queued <= 0

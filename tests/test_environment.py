@@ -33,6 +33,13 @@ def test_the_number_of_threads_makes_another_environment(monkeypatch: pytest.Mon
     assert module.environment("cpu")["id"] != first
 
 
+@pytest.mark.parametrize("name", ["ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "TIMM_FUSED_ATTN"])
+def test_what_chooses_slower_kernels_makes_another_environment(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = module.environment("cpu")["id"]
+    monkeypatch.setenv(name, "0")
+    assert module.environment("cpu")["id"] != first
+
+
 def test_without_the_binding_to_nvml_the_driver_is_null(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
     monkeypatch.setattr(module.torch.cuda, "get_device_name", lambda: "a GPU")

@@ -31,6 +31,13 @@ def test_readme_shows_what_the_tests_declare() -> None:
     assert shown.group() == table(declared(test_faults)), "run `make faults`"
 
 
+@pytest.fixture(autouse=True)
+def nothing_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sessions within this one take neither plugins nor options of whoever runs it."""
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+
 def write(tmp_path: Path, snow: str, *words: str) -> tuple[int, str]:
     """Exit code of a session over the tests above, and what it made of OLD."""
     (tmp_path / f"test_{tmp_path.name}.py").write_text(MARKED.format(snow=snow))

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from bench import LIMIT
 
 from vitbench.evidence import Effort
 from vitbench.folder import agree
@@ -18,7 +19,7 @@ from vitbench.run import ROOT
 def refused(*words: str) -> str:
     """What the command says, once it has refused."""
     command = [sys.executable, "-m", "benchmarks", "--profile", "smoke", "--device", "cpu", *words]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 2, done.stdout + done.stderr
     assert done.stderr.count("\n") == 1
     return done.stderr

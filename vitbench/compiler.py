@@ -11,9 +11,13 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+OFF = ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE")  # with them what is called compiled would run eagerly
+
 
 def lacking(device: str) -> str | None:
     """Why nothing can be compiled for the device here, with the remedy; None if it can."""
+    if off := [name for name in OFF if os.environ.get(name) == "1"]:
+        return f"{off[0]}=1 turns torch.compile off: unset it"
     if device == "cpu":
         found = any(map(shutil.which, ("c++", "g++", "clang++")))
         return None if found else "torch.compile needs a C++ compiler on the CPU: install g++"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from io import TextIOWrapper
 
 
 class Refusal(ValueError):
@@ -16,6 +17,9 @@ class Refusal(ValueError):
 
 def exit_code(command: Callable[[], int]) -> int:
     """What the command returns; 2 after printing a refusal or a failed file in one line; 130 after Ctrl-C."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal may lack the letters of a page
+            stream.reconfigure(errors="replace")
     try:
         return command()
     except Refusal as refusal:

@@ -40,7 +40,7 @@ from vitbench.refusal import Refusal
 from vitbench.worker import RESTART, TAKES, UNWRITABLE
 
 ROOT = Path(__file__).resolve().parents[1]
-NO_HARNESS = (2, 3, 4)  # pytest's exit codes for an error before the first test
+NO_HARNESS = (2, 3, 4, 5)  # pytest's exit codes for an error before the first test, or for none
 
 # Records there, records wanted, what is going on, seconds left (None: not predicted)
 Progress = Callable[[int, int, str, float | None], None]
@@ -152,7 +152,7 @@ def _ended(run: Run, pass_: int, cases: list[Case], added: bool) -> int:
         todo.write_text(json.dumps(_todo(run, pass_, cases)))
         process = start(todo, log, run.lock, ROOT)
         try:
-            for done in watch(process, run.records, run.effort.case_limit, run.until if added else None):
+            for done in watch(process, run.records, todo, run.effort.case_limit, run.until if added else None):
                 open_ = [case for case in cases if case.id not in done]
                 ahead = run.pace.visits(open_, pass_ == 0) + START * (not done)
                 left = run.pace.left(whole - ahead, ahead + later)

@@ -151,7 +151,11 @@ def _of_library(
 ) -> tuple[Any, Image]:
     if importlib.util.find_spec(library.package) is None:
         raise Refusal(f"{kind}:{name} needs {library.package}, which is not installed: pip install {library.package}")
-    if name not in (known := library.names()):
+    try:
+        known = library.names()
+    except Exception as error:  # as of a variable of the environment that it cannot read
+        raise Refusal(f"{kind}:{name}: importing {library.package} raises {said(error)}") from error
+    if name not in known:
         from difflib import get_close_matches
 
         close = ", ".join(get_close_matches(name, known, 5)) or f"{len(known)} of them, none alike"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vitbench.counter import Count, Counter, Uncountable, counters
 from vitbench.program import Program
+from vitbench.put_back import put_back
 
 
 class Calflops(Counter):
@@ -17,7 +18,8 @@ class Calflops(Counter):
         from calflops import calculate_flops
 
         args = [*program.inputs]
-        _, found, _ = calculate_flops(program.module, args=args, print_results=False, output_as_string=False)
+        with put_back(program.module):
+            _, found, _ = calculate_flops(program.module, args=args, print_results=False, output_as_string=False)
         return Count({"all": int(found)})
 
 

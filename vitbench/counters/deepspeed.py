@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vitbench.counter import Count, Counter, Uncountable, counters
 from vitbench.program import Program
+from vitbench.put_back import put_back
 
 
 class Deepspeed(Counter):
@@ -17,7 +18,8 @@ class Deepspeed(Counter):
         from deepspeed.profiling.flops_profiler import get_model_profile
 
         args = [*program.inputs]
-        _, found, _ = get_model_profile(program.module, args=args, print_profile=False, as_string=False)
+        with put_back(program.module):
+            _, found, _ = get_model_profile(program.module, args=args, print_profile=False, as_string=False)
         return Count({"all": int(found)})
 
 

@@ -5,7 +5,6 @@ It has no formula for scaled_dot_product_attention, adds norms and pooling, and 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 
 import torch
@@ -14,6 +13,7 @@ from vitbench.aten import has_no_products
 from vitbench.case import Case
 from vitbench.counter import Count, Counter, Uncountable, counters
 from vitbench.program import Program
+from vitbench.put_back import put_back
 
 NO_PRODUCTS = {  # what fvcore counts beside products, by its own operator names
     "layer_norm": "5 per element",
@@ -33,11 +33,12 @@ class Fvcore(Counter):
             raise Uncountable(lacking)
         from fvcore.nn import FlopCountAnalysis
 
-        logging.getLogger("fvcore.nn.jit_analysis").setLevel(logging.ERROR)
         analysis = FlopCountAnalysis(program.module, program.inputs)
+        analysis.unsupported_ops_warnings(False).uncalled_modules_warnings(False)
         try:
             # A forward pass in the grad mode at hand; in training torch cannot trace what some backends run.
-            with torch.set_grad_enabled(torch.is_grad_enabled() and not program.training):
+            grad = torch.set_grad_enabled(torch.is_grad_enabled() and not program.training)
+            with put_back(program.module), grad:
                 operators = {str(name): int(macs) for name, macs in analysis.by_operator().items()}
         except RuntimeError as error:
             raise Uncountable(f"fvcore cannot trace this: {str(error).splitlines()[0]}") from error

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from vitbench.counter import Count, Counter, Uncountable, counters
 from vitbench.program import Program
+from vitbench.put_back import put_back
 
 
 class Ptflops(Counter):
@@ -27,14 +28,15 @@ class Ptflops(Counter):
             raise Uncountable(lacking)
         from ptflops import get_model_complexity_info
 
-        found, _ = get_model_complexity_info(
-            _AsOne(program.module),
-            (1,),
-            print_per_layer_stat=False,
-            as_strings=False,
-            input_constructor=lambda _: [program.inputs],
-            backend=self.backend,
-        )
+        with put_back(program.module):
+            found, _ = get_model_complexity_info(
+                _AsOne(program.module),
+                (1,),
+                print_per_layer_stat=False,
+                as_strings=False,
+                input_constructor=lambda _: [program.inputs],
+                backend=self.backend,
+            )
         if found is None:
             raise Uncountable("ptflops did not finish; it prints why")
         return Count({"all": int(found)})

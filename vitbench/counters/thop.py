@@ -6,6 +6,7 @@ import importlib.util
 
 from vitbench.counter import Count, Counter, Uncountable, counters
 from vitbench.program import Program
+from vitbench.put_back import put_back
 
 
 class Thop(Counter):
@@ -19,7 +20,8 @@ class Thop(Counter):
             raise Uncountable(lacking)
         from thop import profile
 
-        found, _ = profile(program.module, program.inputs, verbose=False)
+        with put_back(program.module):
+            found, _ = profile(program.module, program.inputs, verbose=False)
         return Count({"all": int(found)})
 
     def lacking(self) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vitbench.counter import Count, Counter, Uncountable, counters
 from vitbench.program import Program
+from vitbench.put_back import put_back
 
 
 class Torchinfo(Counter):
@@ -18,7 +19,8 @@ class Torchinfo(Counter):
         from torchinfo import summary
 
         mode = "train" if program.module.training else "eval"
-        found = summary(program.module, input_data=[*program.inputs], mode=mode, verbose=0)
+        with put_back(program.module):
+            found = summary(program.module, input_data=[*program.inputs], mode=mode, verbose=0)
         return Count({"all": int(found.total_mult_adds)})
 
 

@@ -24,7 +24,10 @@ from vitbench.case import DEVICES
 from vitbench.measure import telemetry
 from vitbench.refusal import Refusal
 
-VARIABLES = ("OMP_", "MKL_", "KMP_", "TORCH", "PYTORCH_", "CUDA_", "CUBLAS_", "NVIDIA_TF32")  # they move times
+VARIABLES = (  # they move times, or say what runs
+    *("OMP_", "MKL_", "KMP_", "GOMP_", "OPENBLAS_", "ATEN_", "ONEDNN_", "DNNL_", "MALLOC_", "LD_PRELOAD"),
+    *("TORCH", "PYTORCH_", "CUDA_", "CUBLAS_", "NVIDIA_TF32", "TRITON_", "TIMM_"),
+)
 PACKAGES = ("torch", "triton", "fvcore", "numpy", "pytest-benchmark", "nvidia-ml-py")
 
 
