@@ -37,8 +37,8 @@ class Fvcore(Counter):
         analysis.unsupported_ops_warnings(False).uncalled_modules_warnings(False)
         try:
             # A forward pass in the grad mode at hand; in training torch cannot trace what some backends run.
-            grad = torch.set_grad_enabled(torch.is_grad_enabled() and not program.training)
-            with put_back(program.module), grad:
+            grad = torch.is_grad_enabled() and not program.training
+            with put_back(program.module), torch.set_grad_enabled(grad):
                 operators = {str(name): int(macs) for name, macs in analysis.by_operator().items()}
         except RuntimeError as error:
             raise Uncountable(f"fvcore cannot trace this: {str(error).splitlines()[0]}") from error
