@@ -129,6 +129,8 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if options.processes < 2:
+        parser.error(f"--processes {options.processes} gives no interval; expected at least 2")
     rows = summary(measure(options.processes))
     if options.json:
         print(json.dumps(rows, indent=1))
